@@ -17,19 +17,19 @@ use crate::sizes::show_bytes;
 
 /// An engine of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Contender {
+pub(crate) struct EngineChoice {
     pub(crate) kind: EngineKind,
     /// coscan's pool, in percent of the bytes that the queries touch; `None` for that of the experiment.
     pub(crate) pool: Option<Percent>,
 }
 
-impl From<EngineKind> for Contender {
+impl From<EngineKind> for EngineChoice {
     fn from(kind: EngineKind) -> Self {
         Self { kind, pool: None }
     }
 }
 
-impl fmt::Display for Contender {
+impl fmt::Display for EngineChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)?;
         self.pool.map_or(Ok(()), |pool| write!(f, "-{pool}"))
@@ -51,7 +51,7 @@ pub(crate) struct Comparison {
 /// Times every kind of query alone, then runs all streams on each engine in turn, as [`run_engines`] does.
 pub(crate) async fn compare(
     experiment: Experiment,
-    engines: &[Contender],
+    engines: &[EngineChoice],
     record: Option<&Path>,
 ) -> Result<Comparison, Failure> {
     let bar = spinner();
@@ -80,7 +80,7 @@ pub(crate) async fn prepare(
 pub(crate) async fn run_engines(
     prepared: Prepared,
     standalone: &Standalone,
-    engines: &[Contender],
+    engines: &[EngineChoice],
     record: Option<&Path>,
     bar: &ProgressBar,
 ) -> Result<Comparison, Failure> {
@@ -117,8 +117,8 @@ pub(crate) async fn run_engines(
 
 /// The file in which the decisions of one engine are recorded: `file` itself if coscan runs once only, else one for each
 /// policy and pool, with their names before the extension. Plain DataFusion decides nothing.
-fn record_file(file: &Path, engine: Contender, engines: &[Contender]) -> Option<PathBuf> {
-    let decides = |engine: &Contender| engine.kind != EngineKind::DataFusion;
+fn record_file(file: &Path, engine: EngineChoice, engines: &[EngineChoice]) -> Option<PathBuf> {
+    let decides = |engine: &EngineChoice| engine.kind != EngineKind::DataFusion;
     if !decides(&engine) {
         return None;
     }
@@ -271,7 +271,7 @@ mod tests {
         let engine = |name: &str| {
             let (name, pool) = name.split_once(' ').map_or((name, None), |(n, p)| (n, Some(p)));
             let pool = pool.map(|pool| pool.parse().expect("a percentage"));
-            Contender { kind: name.parse().expect("an engine"), pool }
+            EngineChoice { kind: name.parse().expect("an engine"), pool }
         };
         let file = |kind: &str, engines: &[&str]| {
             let engines: Vec<_> = engines.iter().map(|name| engine(name)).collect();

@@ -154,7 +154,7 @@ impl ManyScans {
         let config = Config {
             pool_bytes: shape.chunks() / shape.pool_part * CHUNK_BYTES,
             active_workers_max: 24,
-            request_bytes: 50,
+            request_cost_bytes: 50,
             ..Config::default()
         };
         let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::classes::ClassKey;
-use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, SliceId, SlotIndex, TableId};
+use crate::ids::{ChunkIndex, GroupIndex, Index, PageId, ScanPosition, SliceId, TableId};
 use crate::pages::{Page, Residency, Source};
 use crate::scan::Scan;
 use crate::set::IndexSet;
@@ -158,7 +158,7 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
             )?;
         }
     }
-    let mut sparse_needs: BTreeMap<ChunkIndex, IndexSet<SlotIndex>> = BTreeMap::new();
+    let mut sparse_needs: BTreeMap<ChunkIndex, IndexSet<ScanPosition>> = BTreeMap::new();
     for scan in state.sparse_scans(id) {
         for chunk in scan.needed.iter() {
             sparse_needs.entry(chunk).or_default().insert(scan.slot);

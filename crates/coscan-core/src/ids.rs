@@ -102,7 +102,7 @@ index! {
 index! {
     /// The position of a running scan among those of its table, so that sets of them take a few bits. Given to another scan
     /// after it has ended.
-    SlotIndex, "q"
+    ScanPosition, "q"
 }
 index! {
     /// A class of chunks of a table.

@@ -43,7 +43,7 @@ pub use error::{
 };
 pub use ids::{
     ChunkIndex, ClassIndex, DeviceId, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId,
-    SliceId, SlotIndex, TableId, TicketId, Time, WorkerIndex,
+    ScanPosition, SliceId, TableId, TicketId, Time, WorkerIndex,
 };
 pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};
@@ -52,8 +52,8 @@ pub use pages::Source;
 pub use policy::{Policy, PolicyKind, UnknownPolicy};
 pub use scan::{Order, PriorityBounds, PriorityClass, RemoteQuery, Scan, ScanCounts, ScanSpec};
 pub use set::{HierarchicalBitSet, IndexSet};
-pub use slots::Slots;
+pub use slots::LoadSlots;
 pub use state::{CandidateKind, LoadCandidates, State};
-pub use survey::{MapCell, PoolMap, SHARING_LEVELS, Survey};
+pub use survey::{MapCell, PoolMap, PoolMapBuilder, SHARING_LEVELS};
 pub use table::Table;
 pub use waits::{Wait, WaitsFor};

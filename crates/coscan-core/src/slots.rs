@@ -9,11 +9,11 @@ use crate::state::State;
 
 /// Reading ahead stops when one byte in this many of the pool waits for other servers. In simulation, one in two read up to
 /// 50 % more from devices, one in eight took up to 30 % longer.
-const PEER_BYTES_PART: u64 = 4;
+const PEER_BYTES_DIVISOR: u64 = 4;
 
 /// The devices without free slots, or with slots for urgent scans only.
 #[derive(Clone, Debug, Default)]
-pub struct Slots {
+pub struct LoadSlots {
     closed: BTreeSet<DeviceId>,
     urgent_only: BTreeSet<DeviceId>,
     /// The bounds of the priority classes: tiny scans are urgent.
@@ -42,21 +42,21 @@ impl DeviceLoads {
     }
 }
 
-impl Slots {
+impl LoadSlots {
     /// The slots that the loads in flight leave. Each device takes `max` loads and as many urgent ones, less those that are
     /// overdue. Urgent loads are for scans that are tiny by `bounds`.
     pub(crate) fn new(state: &State, max: usize, bounds: PriorityBounds) -> Self {
         let mut slots = Self { bounds, ..Self::default() };
         for (device, loads) in loads_by_device(state) {
             if loads.usual.saturating_mul(2) >= max
-                || loads.peer_bytes > state.pool_bytes() / PEER_BYTES_PART
+                || loads.peer_bytes > state.pool_bytes() / PEER_BYTES_DIVISOR
             {
                 slots.no_read_ahead.insert(device);
             }
             if (loads.usual + loads.urgent) / 2 >= max {
                 slots.closed.insert(device);
             } else if loads.usual < max {
-                // Slots for all.
+                // LoadSlots for all.
             } else if loads.admit_urgent(max) {
                 slots.urgent_only.insert(device);
             } else {
@@ -100,7 +100,7 @@ impl Slots {
     }
 
     fn is_urgent(&self, scan: &Scan) -> bool {
-        self.bounds.class_of(scan.size(), scan.chunks_in_all()) == PriorityClass::Tiny
+        self.bounds.priority_of(scan.size(), scan.chunks_in_all()) == PriorityClass::Tiny
     }
 
     /// Whether a load may start that reads further ahead for a scan: it leaves half of the slots of a device to scans

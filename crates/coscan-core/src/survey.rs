@@ -3,7 +3,7 @@
 //! A table may have a million chunks, so a picture is taken step by step: the caller may let commands in between two
 //! steps, and the picture is then not of one moment.
 
-use crate::ids::{ChunkIndex, GroupIndex, Index, SlotIndex, TableId};
+use crate::ids::{ChunkIndex, GroupIndex, Index, ScanPosition, TableId};
 use crate::pages::Residency;
 use crate::set::IndexSet;
 use crate::state::State;
@@ -77,14 +77,14 @@ impl PoolMap {
 
 /// A [`PoolMap`] in the making.
 #[derive(Clone, Debug)]
-pub struct Survey {
+pub struct PoolMapBuilder {
     map: PoolMap,
     next: usize,
     /// Of the bin of the chunk before `next`: scans that need a chunk of it.
-    scans: IndexSet<SlotIndex>,
+    scans: IndexSet<ScanPosition>,
 }
 
-impl Survey {
+impl PoolMapBuilder {
     /// Begins a picture of a table in `bins_max` bins at most; `None` if there is no such table.
     #[must_use]
     pub fn new(state: &State, table: TableId, bins_max: usize) -> Option<Self> {
@@ -178,10 +178,10 @@ impl Survey {
 
 impl State {
     /// The picture of a table in `bins_max` bins at most, taken at once; `None` if there is no such table. Where the state
-    /// is locked meanwhile, take it in steps: see [`Survey`].
+    /// is locked meanwhile, take it in steps: see [`PoolMapBuilder`].
     #[must_use]
     pub fn pool_map(&self, table: TableId, bins_max: usize) -> Option<PoolMap> {
-        let mut survey = Survey::new(self, table, bins_max)?;
+        let mut survey = PoolMapBuilder::new(self, table, bins_max)?;
         while survey.step(self, usize::MAX) {}
         Some(survey.into_map())
     }

@@ -18,52 +18,56 @@
 //! ```
 //!
 //! In call order:
-//! - the crate's root sets a session up: [`install`] or [`Coscan::install`] (`session`) adds optimizer rules, a
-//!   planner, a table factory, `settings`, a `memory` pool and `session_stores`; `coscan` is the configuration, `error`
+//! - the crate's root sets a session up: [`install`] or [`CoscanOptions::install`] (`session`) adds optimizer rules, a
+//!   planner, a table factory, `settings`, a `memory` pool and `session_stores`; `options` is the configuration, `error`
 //!   the errors.
 //! - `tables`: `CREATE EXTERNAL TABLE … STORED AS PARQUET` (`factory`, `format`) makes a [`SharedTableProvider`]
 //!   (`provider`). Its files are found (`location`, `hive`) and opened (`listing`, `opener`) when it is made and
 //!   refreshed; queries see one of its `snapshots`. A `replica` has the same rows in other files. What plans read of it is a `source` with `statistics` and an
 //!   `order`, kept as long as there is memory (`cached_source`).
-//! - `engine_tables`: tables that DataFusion makes of Parquet files, and files that queries name (`named_files`), are
+//! - `datafusion_tables`: tables that DataFusion makes of Parquet files, and files that queries name (`named_files`), are
 //!   shared while a query is planned (`planner`, `listing_table`). The `file_list` of the query becomes a source, and
 //!   is kept for the next query (`file_list_cache`).
 //! - `planning`: both kinds of table plan a scan (`plan`): filters rule chunks out by statistics (`pruning`, `nan`) and
 //!   `bloom_filters`, and a scan that needs little of its chunks (`selectivity`) goes to the engine's own scan
-//!   (`direct`, `direct_reader`), which says why (`plain_source`). Of the `copies` of a table, each scan reads the one
+//!   (`unshared`, `unshared_reader`), which says why (`plain_source`). Of the `copies` of a table, each scan reads the one
 //!   that costs least.
 //! - `optimizer`: rules change the plan. Scans are in the order of their table where an operator above needs it
 //!   (`needed_order`), and know what a top-k sorts by (`top_k`, `sorts`). What can go chunk by chunk is put into a
-//!   sandwich (`ordered_aggregates`, `clustered_joins`), also tables in order (`in_order`). Small queries are `one_task`, and answers from statistics check
+//!   sandwich (`ordered_aggregates`, `clustered_joins`), also tables in order (`in_order`). Small queries are `remove_repartition`, and answers from statistics check
 //!   their files (`unchanged_files`).
-//! - `sandwich`: operators that start a plan anew for each chunk that a scan is handed.
+//! - `chunkwise`: operators that start a plan anew for each chunk that a scan is handed.
 //! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers
 //!   of one scan (`executions`, `chunk_scan`), which reads in the order of `ranking` and drops chunks by
 //!   `dynamic_pruning`. Each reads chunks with its `chunk_reader` and gives a `stream`, through a `row_filter` if the session pushes filters down. Few first
 //!   rows come from `first_pages`. EXPLAIN ANALYZE shows `metrics`.
 
-mod coscan;
-mod engine_tables;
+mod chunkwise;
+mod datafusion_tables;
 mod error;
 mod execution;
 mod memory;
 mod optimizer;
+mod options;
 mod planning;
 mod query_id;
-mod sandwich;
 mod session;
 mod session_stores;
 mod settings;
 mod tables;
 
-pub use coscan::Coscan;
-pub use engine_tables::named_files::enable_url_table;
+pub use datafusion_tables::named_files::enable_url_table;
 pub use error::QueryError;
 pub use execution::exec::SharedScanExec;
 pub use memory::SharedMemoryPool;
+pub use options::CoscanOptions;
 pub use query_id::QueryId;
 pub use session::install;
 pub use settings::SessionSettings;
 pub use tables::provider::{SharedTableProvider, refresh};
 
 pub use coscan_runtime as runtime;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -10,8 +10,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionContext;
 
-use crate::coscan::Coscan;
-use crate::engine_tables::planner::SharingPlanner;
+use crate::datafusion_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
 use crate::optimizer::changed_rows::ChangedRows;
 use crate::optimizer::clustered_joins::ClusteredJoins;
@@ -19,10 +18,11 @@ use crate::optimizer::filter_pushdown::SoundFilterPushdown;
 use crate::optimizer::grouping_sets::GroupingSets;
 use crate::optimizer::in_order_tasks::InOrderTasks;
 use crate::optimizer::needed_order::NeededOrder;
-use crate::optimizer::one_task::{OneTask, UserPartitioning};
 use crate::optimizer::ordered_aggregates::OrderedAggregates;
+use crate::optimizer::remove_repartition::{RemoveRepartition, UserPartitioning};
 use crate::optimizer::top_k::TopKPushdown;
 use crate::optimizer::unchanged_files::UnchangedFiles;
+use crate::options::CoscanOptions;
 use crate::session_stores::SessionStores;
 use crate::settings::SessionSettings;
 use crate::tables::factory::SharedTableFactory;
@@ -32,15 +32,15 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// The file type in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";
 
-/// Adds coscan to a session with the default settings. See [`Coscan::install`].
+/// Adds coscan to a session with the default settings. See [`CoscanOptions::install`].
 ///
 /// # Errors
-/// As [`Coscan::install`].
+/// As [`CoscanOptions::install`].
 pub fn install(context: &SessionContext, manager: &BufferManager) -> Result<()> {
-    Coscan::new(manager).install(context)
+    CoscanOptions::new(manager).install(context)
 }
 
-impl Coscan {
+impl CoscanOptions {
     /// Adds coscan to a session. From then on
     /// - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes shared tables;
     /// - the engine's own tables of Parquet files ([`ListingTable`]: `register_parquet`, `read_parquet`, names of files
@@ -102,7 +102,7 @@ impl Coscan {
 fn physical_rules(existing: &[Rule]) -> Vec<Rule> {
     let mut rules = existing.to_vec();
     let ours = [
-        OneTask::NAME,
+        RemoveRepartition::NAME,
         UserPartitioning::NAME,
         TopKPushdown::NAME,
         NeededOrder::NAME,
@@ -126,7 +126,7 @@ fn physical_rules(existing: &[Rule]) -> Vec<Rule> {
     rules.insert(0, Arc::new(UserPartitioning));
     rules.insert(0, Arc::new(UnchangedFiles));
     rules.insert(0, Arc::new(GroupingSets));
-    rules.push(Arc::new(OneTask));
+    rules.push(Arc::new(RemoveRepartition));
     rules
 }
 

@@ -1,6 +1,7 @@
 //! Settings that users make in SQL: `SET coscan.weight = 4`.
 
 use std::any::Any;
+use std::time::Duration;
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::common::config_err;
@@ -17,16 +18,16 @@ pub struct SessionSettings {
     /// The weight of the queries of this session, at least 1: a query of weight 2 is served as if it had half as much
     /// left to read.
     pub weight: u32,
-    /// The most seconds that the list of a table's files is used: a query planned later lists them again. 0 lists them
-    /// for each mention in a query. If that fails, the query sees the files of the last list, and the reason is logged.
+    /// How long the list of a table's files is used: a query planned later lists them again. Zero lists them for each
+    /// mention in a query. If that fails, the query sees the files of the last list, and the reason is logged.
     /// Without this setting only [`refresh`](crate::refresh) lists files again, unless the session's runtime has no cache
     /// of lists (`SET datafusion.runtime.list_files_cache_limit = '0K'`): that is as 0.
-    pub refresh: Option<u64>,
+    pub refresh_interval: Option<Duration>,
 }
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        Self { sharing: true, weight: 1, refresh: None }
+        Self { sharing: true, weight: 1, refresh_interval: None }
     }
 }
 
@@ -53,7 +54,10 @@ impl ExtensionOptions for SessionSettings {
             "weight" => {
                 parsed(value).filter(|weight| *weight > 0).map(|weight| self.weight = weight)
             }
-            "refresh" => parsed(value).map(|seconds| self.refresh = Some(seconds)),
+            "refresh_interval" => {
+                let interval = humantime::parse_duration(value.trim()).ok();
+                interval.map(|interval| self.refresh_interval = Some(interval))
+            }
             _ => return unknown(key),
         };
         match (valid, key) {
@@ -62,7 +66,9 @@ impl ExtensionOptions for SessionSettings {
             (None, "weight") => {
                 config_err!("coscan.weight is a number of at least 1, not `{value}`")
             }
-            (None, _) => config_err!("coscan.refresh is a number of seconds, not `{value}`"),
+            (None, _) => config_err!(
+                "coscan.refresh_interval is a time with its unit, such as '5s', not `{value}`"
+            ),
         }
     }
 
@@ -73,9 +79,10 @@ impl ExtensionOptions for SessionSettings {
         };
         vec![
             entry(
-                "refresh",
-                self.refresh.map(|seconds| seconds.to_string()),
-                "The most seconds that the list of a table's files is used; unset, only REFRESH lists files again",
+                "refresh_interval",
+                self.refresh_interval
+                    .map(|interval| humantime::format_duration(interval).to_string()),
+                "How long the list of a table's files is used; unset, only REFRESH lists files again",
             ),
             entry(
                 "sharing",
@@ -117,11 +124,11 @@ impl SessionSettings {
     /// # Errors
     /// If there is no setting of this name, which is without the prefix.
     pub fn reset(&mut self, key: &str) -> Result<()> {
-        let Self { sharing, weight, refresh } = Self::default();
+        let Self { sharing, weight, refresh_interval } = Self::default();
         match key {
             "sharing" => self.sharing = sharing,
             "weight" => self.weight = weight,
-            "refresh" => self.refresh = refresh,
+            "refresh_interval" => self.refresh_interval = refresh_interval,
             _ => return unknown(key),
         }
         Ok(())
@@ -141,5 +148,7 @@ fn parsed<T: std::str::FromStr>(value: &str) -> Option<T> {
 }
 
 fn unknown(key: &str) -> Result<()> {
-    config_err!("there is no setting coscan.{key}; there are coscan.refresh, sharing and weight")
+    config_err!(
+        "there is no setting coscan.{key}; there are coscan.refresh_interval, sharing and weight"
+    )
 }

@@ -48,7 +48,7 @@ pub use peers::{
 pub use scans::request::{ScanLabel, ScanRequest};
 pub use scans::scan::Scan;
 pub use scans::stream::ScanStream;
-pub use tables::metadata_cache::CacheSlot;
+pub use tables::metadata_cache::CachedMetadata;
 pub use tables::metadata_reservation::MetadataReservation;
 pub use tables::table::{Registration, SharedTable};
 

@@ -26,7 +26,7 @@ use crate::scans::request::ScanRequest;
 use crate::scans::scan::Scan;
 use crate::scans::stream::ScanStream;
 use crate::tables::footer_reader::FooterReader;
-use crate::tables::metadata_cache::CacheSlot;
+use crate::tables::metadata_cache::CachedMetadata;
 use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::table::SharedTable;
 
@@ -129,8 +129,8 @@ impl BufferManager {
     /// A place for metadata that can be made again: it is dropped when memory is short while it is not in use. A value
     /// is counted if it holds a [`MetadataReservation`].
     #[must_use]
-    pub fn cache_slot<T: Any + Send + Sync>(&self) -> CacheSlot<T> {
-        CacheSlot::new(self.driver.metadata_cache())
+    pub fn cache_slot<T: Any + Send + Sync>(&self) -> CachedMetadata<T> {
+        CachedMetadata::new(self.driver.metadata_cache())
     }
 
     /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call

@@ -26,7 +26,7 @@ pub struct Options {
     /// The fixed cost of a request to the store in bytes: latency times bandwidth. A few rows are read page by page
     /// where that costs less than reading their chunks, which other scans can share. Default: 200 kB, a local disk of 2
     /// GB/s with a latency of 100 µs. An object store with a latency of 30 ms and 100 MB/s for one reader: 3 MB.
-    pub request_bytes: u64,
+    pub request_cost_bytes: u64,
     /// The most bytes of one request to a store. Urgent reads overtake smaller ones sooner; larger ones cost less work,
     /// and less money where requests are billed. Default: 512 KiB; 8 MiB suits an object store.
     pub request_bytes_max: u64,
@@ -62,7 +62,7 @@ impl Options {
             decode_bytes: memory_bytes / 4,
             loads_in_flight_max: 4,
             active_workers_max: 3 * cores(),
-            request_bytes: 200_000,
+            request_cost_bytes: 200_000,
             request_bytes_max: 512 << 10,
             queueing_delay_max: Duration::from_millis(2),
             read_timeout: Duration::from_secs(30),
@@ -97,7 +97,7 @@ impl Options {
             pool_bytes: self.pool_bytes,
             loads_in_flight_max: self.loads_in_flight_max,
             active_workers_max: self.active_workers_max,
-            request_bytes: self.request_bytes,
+            request_cost_bytes: self.request_cost_bytes,
             ..Config::default()
         }
     }

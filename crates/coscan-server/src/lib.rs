@@ -3,7 +3,7 @@
 //! - [`config`]: the configuration; [`users`]: users, passwords and grants.
 //! - [`engine`]: SQL for the sessions of users; [`queries`]: waiting, running and recent queries.
 //! - [`listen`]: connections of all protocols; [`postgres`]: the PostgreSQL protocol; `flight`: Arrow Flight SQL, with
-//!   the cargo feature `flight-sql`; [`http`]: the window, a web page that shows the scheduler at work, and metrics.
+//!   the cargo feature `flight-sql`; [`http`]: the dashboard, a web page that shows the scheduler at work, and metrics.
 //!
 //! `ring` starts the sharing with other servers.
 //!

@@ -48,8 +48,8 @@ pub enum ServerError {
     /// It cannot share with other servers.
     #[error(transparent)]
     Ring(#[from] RingError),
-    /// The window cannot be served.
-    #[error("cannot serve the window: {0}")]
+    /// The dashboard cannot be served.
+    #[error("cannot serve the dashboard: {0}")]
     Http(io::Error),
 }
 
@@ -62,12 +62,12 @@ pub struct Server {
     stopping: CancellationToken,
     stopped: CancellationToken,
     tasks: JoinSet<()>,
-    window: Option<Arc<HttpServer>>,
+    dashboard: Option<Arc<HttpServer>>,
     /// Where the PostgreSQL protocol is served.
     pub postgres: Option<SocketAddr>,
     /// Where Arrow Flight SQL is served.
     pub flight: Option<SocketAddr>,
-    /// Where the window is served.
+    /// Where the dashboard is served.
     pub http: Option<SocketAddr>,
     /// Where other servers connect that share what they read.
     pub ring: Option<SocketAddr>,
@@ -139,7 +139,7 @@ impl Server {
             stopping: CancellationToken::new(),
             stopped: CancellationToken::new(),
             tasks: JoinSet::new(),
-            window: None,
+            dashboard: None,
             postgres: None,
             flight: None,
             http: None,
@@ -185,11 +185,11 @@ impl Server {
     ) -> Result<(), ServerError> {
         let (listener, address) = listen(address).await?;
         let (engine, certificate) = (Arc::clone(&self.engine), self.certificate.clone());
-        let window = HttpServer::new(engine, settings, certificate, self.gate.clone());
-        let window = window.map_err(ServerError::Http)?;
-        self.tasks.spawn(Arc::clone(&window).serve(listener));
+        let dashboard = HttpServer::new(engine, settings, certificate, self.gate.clone());
+        let dashboard = dashboard.map_err(ServerError::Http)?;
+        self.tasks.spawn(Arc::clone(&dashboard).serve(listener));
         self.http = Some(address);
-        self.window = Some(window);
+        self.dashboard = Some(dashboard);
         Ok(())
     }
 
@@ -224,16 +224,16 @@ impl Server {
     /// Stops: accepts no connections and no queries, and waits until those that run have ended. After `grace`, or once
     /// `hurry` completes, they are cancelled.
     ///
-    /// The window goes last: until then, `/readyz` says that no queries are taken.
+    /// The dashboard goes last: until then, `/readyz` says that no queries are taken.
     pub async fn stop(mut self, grace: Duration, hurry: impl Future<Output = ()>) -> Stopped {
-        if let Some(window) = &self.window {
-            window.set_unready();
+        if let Some(dashboard) = &self.dashboard {
+            dashboard.set_unready();
         }
         self.stopping.cancel();
         self.engine.queries().close();
         let ended = async {
             self.engine.queries().drained().await;
-            self.stop_window();
+            self.stop_dashboard();
             self.gate.emptied().await;
         };
         let stopped = tokio::select! {
@@ -244,12 +244,12 @@ impl Server {
         };
         if stopped == Stopped::Cancelled {
             self.engine.queries().cancel_all();
-            self.stop_window();
+            self.stop_dashboard();
             // Clients are told, if they listen.
             tokio::time::timeout(END_MAX, self.gate.emptied()).await.ok();
             self.stopped.cancel();
-            if let Some(window) = &self.window {
-                window.end();
+            if let Some(dashboard) = &self.dashboard {
+                dashboard.end();
             }
             tokio::time::timeout(END_MAX, self.gate.emptied()).await.ok();
         }
@@ -257,9 +257,9 @@ impl Server {
         stopped
     }
 
-    fn stop_window(&self) {
-        if let Some(window) = &self.window {
-            window.stop();
+    fn stop_dashboard(&self) {
+        if let Some(dashboard) = &self.dashboard {
+            dashboard.stop();
         }
     }
 }

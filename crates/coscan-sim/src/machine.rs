@@ -69,7 +69,7 @@ impl Machine {
     pub fn new(disk: Disk, cores: u32) -> Self {
         let config = Config {
             loads_in_flight_max: disk.loads_in_flight_max(),
-            request_bytes: disk.request_bytes(),
+            request_cost_bytes: disk.request_cost_bytes(),
             active_workers_max: cores as usize,
             ..Config::default()
         };
@@ -78,10 +78,10 @@ impl Machine {
 }
 
 impl Disk {
-    /// The fixed cost of a request in bytes: latency times bandwidth, see [`Config::request_bytes`]. Where every load
+    /// The fixed cost of a request in bytes: latency times bandwidth, see [`Config::request_cost_bytes`]. Where every load
     /// takes the same time, no number of bytes outweighs a request.
     #[must_use]
-    pub fn request_bytes(&self) -> u64 {
+    pub fn request_cost_bytes(&self) -> u64 {
         let (ns, bytes_per_second) = match *self {
             Disk::Perfect { .. } => return u64::MAX,
             Disk::SeekTransfer { seek_ns, bytes_per_second } => (seek_ns, bytes_per_second),

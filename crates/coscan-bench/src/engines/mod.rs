@@ -2,17 +2,16 @@
 //!
 //! All engines read through the same device: the same store, limit and meter.
 
+mod kind;
+mod places;
 mod tables;
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
-use coscan_core::{PolicyKind, SHARING_LEVELS};
-use coscan_datafusion::{Coscan, QueryError, SharedTableProvider};
+use coscan_core::SHARING_LEVELS;
+use coscan_datafusion::{CoscanOptions, QueryError, SharedTableProvider};
 use coscan_runtime::{BufferManager, ManagerReport};
 use coscan_storage::stores::{
     LimitedStore, Limits, Listing, MeteredStore, StoreMetrics, Stores, list_files,
@@ -26,61 +25,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
-use object_store::path::Path;
 use url::Url;
 
 use crate::runner::{Engine, EngineError, IoCount, Read};
 use crate::workload::{KEY, in_order_table};
 
+pub use kind::{EngineKind, UnknownEngine};
+use places::FilePlaces;
 pub(crate) use tables::Tables;
-
-/// Which engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EngineKind {
-    /// DataFusion as it is.
-    DataFusion,
-    /// DataFusion with coscan under this policy.
-    Coscan(PolicyKind),
-}
-
-impl EngineKind {
-    /// Plain DataFusion, then coscan under the policy of each generation of systems, simplest first. The papers'
-    /// versions of `relevance` are left out: the simulator compares those.
-    pub fn usual() -> Vec<Self> {
-        let older = [PolicyKind::Relevance2004, PolicyKind::Relevance2007];
-        let policies = PolicyKind::ALL.into_iter().filter(|policy| !older.contains(policy));
-        std::iter::once(Self::DataFusion).chain(policies.map(Self::Coscan)).collect()
-    }
-}
-
-impl fmt::Display for EngineKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DataFusion => f.write_str("datafusion"),
-            Self::Coscan(policy) => policy.fmt(f),
-        }
-    }
-}
-
-/// A name that no engine has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no engine `{0}`; choose from datafusion, coscan (its default policy), {policies}",
-    policies = PolicyKind::ALL.map(PolicyKind::name).join(", ")
-)]
-pub struct UnknownEngine(String);
-
-impl FromStr for EngineKind {
-    type Err = UnknownEngine;
-
-    fn from_str(name: &str) -> Result<Self, UnknownEngine> {
-        match name {
-            "datafusion" => Ok(Self::DataFusion),
-            "coscan" => Ok(Self::Coscan(PolicyKind::default())),
-            _ => name.parse().map(Self::Coscan).map_err(|_| UnknownEngine(name.to_owned())),
-        }
-    }
-}
 
 /// The device that the data is read from.
 #[derive(Debug, Clone, Default)]
@@ -162,7 +114,8 @@ impl SqlEngine {
         let name = manager.options().policy.name();
         let stores = Stores::new();
         stores.register(&opened.store_url, Arc::clone(&opened.store));
-        let coscan = Coscan::new(&manager).with_stores(stores).with_table_options(table_options);
+        let coscan =
+            CoscanOptions::new(&manager).with_stores(stores).with_table_options(table_options);
         coscan.clone().install(&opened.context)?;
         let provider = SharedTableProvider::open(&coscan, &opened.urls()).await?;
         if provider.schema().column_with_name(KEY).is_some() {
@@ -178,7 +131,7 @@ impl SqlEngine {
     /// # Errors
     /// If the table cannot be opened.
     pub async fn add_table(&self, name: &str, location: &str) -> Result<(), EngineError> {
-        let Some(coscan) = Coscan::of(&self.context.copied_config()) else {
+        let Some(coscan) = CoscanOptions::of(&self.context.copied_config()) else {
             let options = ParquetReadOptions::default().file_extension("");
             return Ok(self.context.register_parquet(name, location, options).await?);
         };
@@ -280,30 +233,5 @@ impl Engine for SqlEngine {
         Some(maps.fold([0; SHARING_LEVELS], |sums, map| {
             std::array::from_fn(|level| sums[level] + map.shared_bytes[level])
         }))
-    }
-}
-
-/// The offset of each file in the whole table, in bytes.
-#[derive(Debug)]
-struct FilePlaces {
-    starts: BTreeMap<Path, u64>,
-    bytes: u64,
-}
-
-impl FilePlaces {
-    fn new(files: &[TableFile]) -> Self {
-        let mut bytes = 0;
-        let mut starts = BTreeMap::new();
-        for file in files {
-            starts.insert(file.meta.location.clone(), bytes);
-            bytes += file.meta.size;
-        }
-        Self { starts, bytes: bytes.max(1) }
-    }
-
-    /// From 0, the first byte of the table, to 1, its end.
-    fn position(&self, file: &Path, offset: u64) -> f64 {
-        let start = self.starts.get(file).copied().unwrap_or(0);
-        (start + offset) as f64 / self.bytes as f64
     }
 }

@@ -5,6 +5,7 @@
 //! streams run, [`WorkloadOptions::streams`] draws [`Stream`]s of [`Query`]s, [`standalone_queries`] lists what
 //! has to be timed alone so that latencies can be normalized.
 
+mod percent;
 mod query;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,8 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-pub use query::{KEY, Kind, ORDERS, Percent, Query, in_order_table, label};
+pub use percent::Percent;
+pub use query::{KEY, Kind, ORDERS, Query, in_order_table, label};
 pub(crate) use query::{ORDERS_KEY, used_key};
 
 /// The kinds that queries are drawn from, each letter equally likely: `FFS` draws two fast

@@ -27,7 +27,7 @@ use small::Small;
 use streams::Streams;
 use throughput::Throughput;
 
-use crate::compare::{Contender, compare, describe, write_picture};
+use crate::compare::{EngineChoice, compare, describe, write_picture};
 use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
@@ -190,8 +190,8 @@ impl EngineArguments {
 
 impl StreamArguments {
     /// The engines, on the pool of the experiment.
-    fn contenders(&self) -> Vec<Contender> {
-        self.engines.engines.iter().copied().map(Contender::from).collect()
+    fn contenders(&self) -> Vec<EngineChoice> {
+        self.engines.engines.iter().copied().map(EngineChoice::from).collect()
     }
 
     fn experiment(&self, groups: Vec<StreamGroup>) -> Experiment {

@@ -11,7 +11,7 @@ use coscan_bench::workload::{Kind, Mix, Percent, StreamGroup};
 
 use super::{StreamArguments, unwritable};
 use crate::Failure;
-use crate::compare::{Contender, compare, describe, write_pictures};
+use crate::compare::{EngineChoice, compare, describe, write_pictures};
 use crate::sizes::parse_bytes;
 
 /// coscan's memory for operators where queries join tables.
@@ -90,12 +90,12 @@ impl Streams {
     }
 
     /// Each engine; coscan once for each pool.
-    fn contenders(&self) -> Vec<Contender> {
+    fn contenders(&self) -> Vec<EngineChoice> {
         let of_engine = |&kind: &EngineKind| match kind {
             EngineKind::Coscan(_) if !self.pools.is_empty() => {
-                self.pools.iter().map(|&pool| Contender { kind, pool: Some(pool) }).collect()
+                self.pools.iter().map(|&pool| EngineChoice { kind, pool: Some(pool) }).collect()
             }
-            _ => vec![Contender::from(kind)],
+            _ => vec![EngineChoice::from(kind)],
         };
         self.common.engines.engines.iter().flat_map(of_engine).collect()
     }

@@ -149,9 +149,10 @@ impl Demo {
         let bar: ProgressBar = spinner();
         bar.set_message(format!("{name}: starting {} servers", settings.count));
         let mut nodes = Nodes::start(&settings).await?;
-        let window = nodes.ready().find_map(|ready| ready.http);
-        let window = window.map_or_else(String::new, |at| format!("; watch one at http://{at}/"));
-        bar.set_message(format!("{name}: {} streams of queries{window}", streams.len()));
+        let dashboard = nodes.ready().find_map(|ready| ready.http);
+        let dashboard =
+            dashboard.map_or_else(String::new, |at| format!("; watch one at http://{at}/"));
+        bar.set_message(format!("{name}: {} streams of queries{dashboard}", streams.len()));
         let before = nodes.counts().await?;
         let busy = self.busy.map_or(usize::MAX, usize::from);
         let addresses: Vec<_> = nodes.ready().map(|ready| ready.postgres).take(busy).collect();

@@ -84,7 +84,7 @@ impl Process {
     async fn start(
         settings: &Settings<'_>,
         join: Option<&str>,
-        has_window: bool,
+        has_dashboard: bool,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["ring", "node", "--listen-postgres", "127.0.0.1:0", "--log-level", "warn"]);
@@ -93,7 +93,7 @@ impl Process {
         command.arg(format!("--store-latency={}", settings.store_latency.as_secs_f64()));
         command.arg(format!("--memory-bytes={}", settings.memory_bytes));
         command.arg(format!("--pool-bytes={}", settings.pool_bytes));
-        if has_window {
+        if has_dashboard {
             command.arg("--listen-http=127.0.0.1:0");
         }
         if settings.mode != RingMode::Off {

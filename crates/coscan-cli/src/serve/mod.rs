@@ -97,7 +97,11 @@ impl Serve {
         match reloaded.await {
             Ok(()) => say(format, "configuration reloaded"),
             Err(error) => {
-                say(format, &format!("cannot reload, keeping the configuration: {error}"))
+                let text = format!("cannot reload, keeping the configuration: {error}");
+                match format {
+                    LogFormat::Text => eprintln!("coscan: {text}"),
+                    LogFormat::Json => log::error!("{text}"),
+                }
             }
         }
     }

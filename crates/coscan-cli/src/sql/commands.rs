@@ -24,7 +24,7 @@ const HELP: &str = r"End a statement with ; to run it. Ctrl-C stops a query, Ctr
 CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'URL' also adds a shared table.
 SELECT … FROM 'trips/2024.parquet' reads a file, FROM 'trips/' a directory; such queries share their reads, too.
 REFRESH TABLE t lists the files of a table again.
-SET coscan.refresh = 5 lists them again for each query if the last list is 5 s old or older.
+SET coscan.refresh_interval = '5s' lists them again for each query if the last list is 5 s old or older.
 SET coscan.weight = 4 gives the queries of this session four times the weight of others.
 SET coscan.sharing = false reads without sharing, as plain DataFusion does, to compare.
 EXPLAIN ANALYZE SELECT … shows what a query read, and what it found in memory because others had read it.";

@@ -46,7 +46,7 @@ Examples:
 
 Statements in addition to those of DataFusion:
   REFRESH TABLE trips       list the files of a table again
-  SET coscan.refresh = 5    list the files of a table again for each query if the last list is 5 s old or older
+  SET coscan.refresh_interval = '5s'    list the files of a table again for each query if the last list is 5 s old or older
   SET coscan.weight = 4     give the queries of this session four times the weight of others
   SET coscan.sharing = false
                             read without sharing, as plain DataFusion does, to compare"

@@ -117,7 +117,7 @@ fn message(kind: &str, body: &str) -> Vec<u8> {
 
 #[cfg(unix)]
 #[test]
-fn the_window_is_served_and_lines_of_the_log_are_json_with_one_for_each_query() {
+fn the_dashboard_is_served_and_lines_of_the_log_are_json_with_one_for_each_query() {
     let directory = directory();
     let table = format!("t={}", directory.path().join("t.parquet").display());
     let mut server = Command::new(env!("CARGO_BIN_EXE_coscan"))
@@ -142,7 +142,7 @@ fn the_window_is_served_and_lines_of_the_log_are_json_with_one_for_each_query() 
     client.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
     let mut page = String::new();
     client.read_to_string(&mut page).unwrap();
-    assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains("window.js"), "{page}");
+    assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains("dashboard.js"), "{page}");
 
     let mut client = TcpStream::connect(("127.0.0.1", postgres)).unwrap();
     client.write_all(&message("", "\0\u{3}\0\0user\0ann\0\0")).unwrap();

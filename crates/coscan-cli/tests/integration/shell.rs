@@ -74,7 +74,8 @@ fn a_table_that_cannot_be_refreshed_says_so_once() {
     let directory = files(&[("t/1.parquet", "SELECT 1 AS a")]);
     let count = "SELECT count(*) AS c FROM t;";
     let no_parquet = "COPY (SELECT 'no Parquet') TO 't/2.parquet' STORED AS CSV;";
-    let script = format!("SET coscan.refresh = 0; {count} {no_parquet} {count} {count}");
+    let script =
+        format!("SET coscan.refresh_interval = '0s'; {count} {no_parquet} {count} {count}");
     let output = sql(directory.path(), &["-t", "t=t/", "-e", &script]);
     assert!(output.status.success(), "{}", errors(&output));
     let text = errors(&output);
@@ -140,19 +141,20 @@ fn settings_of_coscan_are_shown_and_reset() {
         at,
         &[
             "-e",
-            "SET coscan.weight = 4; SET coscan.refresh = 5; SHOW coscan.weight; RESET coscan.weight; SHOW coscan.weight;
+            "SET coscan.weight = 4; SET coscan.refresh_interval = '5s'; SHOW coscan.weight; RESET coscan.weight;
+             SHOW coscan.weight;
              SELECT name, value FROM information_schema.df_settings WHERE name LIKE 'coscan%' ORDER BY name;
-             RESET coscan.refresh; SHOW coscan.refresh",
+             RESET coscan.refresh_interval; SHOW coscan.refresh_interval",
         ],
     );
-    let expected = "name,value\ncoscan.weight,4\nname,value\ncoscan.weight,1\nname,value\ncoscan.refresh,5\n\
-                    coscan.sharing,true\ncoscan.weight,1\nname,value\ncoscan.refresh,\n";
+    let expected = "name,value\ncoscan.weight,4\nname,value\ncoscan.weight,1\nname,value\ncoscan.refresh_interval,5s\n\
+                    coscan.sharing,true\ncoscan.weight,1\nname,value\ncoscan.refresh_interval,\n";
     assert_eq!(shown, expected);
     for (sql, expected) in [
         ("SET coscan.weight = 0", "a number of at least 1"),
         ("SET coscan.weight = 'x'", "a number of at least 1"),
         ("SET coscan.sharing = 2", "true or false"),
-        ("SET coscan.refresh = -1", "a number of seconds"),
+        ("SET coscan.refresh_interval = '-1s'", "a time with its unit"),
         ("SET coscan.nosuch = 1", "there is no setting coscan.nosuch"),
         ("RESET coscan.nosuch", "there is no setting coscan.nosuch"),
     ] {

@@ -1,13 +1,13 @@
 //! A class: the properties that its chunks share, and the ends of their list.
 
-use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, SlotIndex};
+use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, ScanPosition};
 use crate::set::IndexSet;
 
 /// The properties that the chunks of a class share.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct ClassKey {
     /// Scans that still need the chunk.
-    pub scans: IndexSet<SlotIndex>,
+    pub scans: IndexSet<ScanPosition>,
     /// Column groups with a page that is neither in the pool nor being read.
     pub cold: IndexSet<GroupIndex>,
     /// Of those, the column groups of which all these pages are in the pool of another server.

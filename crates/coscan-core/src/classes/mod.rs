@@ -8,7 +8,7 @@ mod class;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, Index, SlotIndex};
+use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, Index, ScanPosition};
 use crate::set::IndexSet;
 
 pub use class::{Class, ClassKey};
@@ -37,7 +37,7 @@ pub struct Classes {
     /// The column groups of each running scan.
     groups: Vec<IndexSet<GroupIndex>>,
     /// The scans that read each column group: the same the other way round.
-    readers: Vec<IndexSet<SlotIndex>>,
+    readers: Vec<IndexSet<ScanPosition>>,
     /// Classes with cold column groups that some scan needs, by the number of scans that need the class.
     to_read: BTreeSet<(usize, ClassIndex)>,
     /// Classes with cached column groups that some scan needs, by the number of scans that need the class.
@@ -113,7 +113,7 @@ impl Classes {
 
     /// The column groups that any of these scans reads: scan by scan, or group by group if those are fewer.
     #[must_use]
-    pub fn groups_of(&self, scans: &IndexSet<SlotIndex>) -> IndexSet<GroupIndex> {
+    pub fn groups_of(&self, scans: &IndexSet<ScanPosition>) -> IndexSet<GroupIndex> {
         let mut groups = IndexSet::new();
         if scans.len() < self.readers.len() {
             scans.iter().for_each(|slot| groups.union_with(&self.groups[slot.as_usize()]));
@@ -127,7 +127,7 @@ impl Classes {
     }
 
     /// The scans that read each column group.
-    pub(crate) fn readers(&self) -> &[IndexSet<SlotIndex>] {
+    pub(crate) fn readers(&self) -> &[IndexSet<ScanPosition>] {
         &self.readers
     }
 
@@ -159,7 +159,7 @@ impl Classes {
     }
 
     /// Adds the scan at a slot, which reads these column groups.
-    pub(crate) fn add_scan(&mut self, slot: SlotIndex, groups: &IndexSet<GroupIndex>) {
+    pub(crate) fn add_scan(&mut self, slot: ScanPosition, groups: &IndexSet<GroupIndex>) {
         let position = slot.as_usize();
         if position >= self.groups.len() {
             self.groups.resize(position + 1, IndexSet::new());
@@ -171,7 +171,7 @@ impl Classes {
     }
 
     /// Removes the scan at a slot, which needs no chunk any more.
-    pub(crate) fn remove_scan(&mut self, slot: SlotIndex) {
+    pub(crate) fn remove_scan(&mut self, slot: ScanPosition) {
         for group in std::mem::take(&mut self.groups[slot.as_usize()]).iter() {
             self.readers[group.as_usize()].remove(slot);
         }

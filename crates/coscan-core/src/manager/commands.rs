@@ -112,7 +112,7 @@ impl ActiveBufferManager {
         if !registered.failed {
             registered.report.chunks_pruned_dynamic += unneeded.len() as u64;
         }
-        self.state.unneed(scan, &unneeded);
+        self.state.remove_need(scan, &unneeded);
     }
 
     /// Ends a scan, finished or not: its pages are no longer in use or needed by it. Its loads in flight continue. A
@@ -125,7 +125,7 @@ impl ActiveBufferManager {
         }
         self.largest_chunks.remove(&(self.state.scans[&scan].chunk_bytes_max, scan));
         let needed: Vec<_> = self.state.scans[&scan].needed.iter().collect();
-        self.state.unneed(scan, &needed);
+        self.state.remove_need(scan, &needed);
         self.actions.retain(|action| action.answered_scan() != Some(scan));
         self.state.remove_scan(scan);
         self.policy.on_scan_ended(scan);

@@ -39,7 +39,7 @@ impl ActiveBufferManager {
             self.answer(scan);
         } else if self.recheck_held_back.is_none() {
             self.recheck_held_back =
-                Some(Time(self.state.now.0.saturating_add(self.config.pause_ns)));
+                Some(Time(self.state.now.0.saturating_add(self.config.recheck_interval_ns)));
         }
     }
 
@@ -121,7 +121,7 @@ impl ActiveBufferManager {
             "I6: a scan in order is handed its first needed chunk"
         );
         let pages = self.state.pages_of(scan, chunk);
-        self.state.unneed(id, &[chunk]);
+        self.state.remove_need(id, &[chunk]);
         for page in pages {
             self.state.pin(page);
         }

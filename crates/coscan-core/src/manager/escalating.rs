@@ -38,7 +38,7 @@ impl ActiveBufferManager {
         self.state.slices_of(page).iter().any(|slice| {
             let whole = waiting.iter().copied().filter(|scan| scan.table() == slice.table);
             let sparse = self.state.sparse_interested(slice.table, slice.chunk).filter(|scan| {
-                let class = bounds.class_of(scan.size(), scan.chunks_in_all());
+                let class = bounds.priority_of(scan.size(), scan.chunks_in_all());
                 class == PriorityClass::Tiny && scan.starving_since().is_some()
             });
             let mut scans = whole.chain(sparse);

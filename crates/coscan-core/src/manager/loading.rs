@@ -9,7 +9,7 @@ use crate::ids::{DeviceId, LoadId, PageId, ScanId};
 use crate::pages::{Residency, Source};
 use crate::policy::{Attempt, EvictionRequest, LoadPlan, Strictness};
 use crate::scan::{PriorityClass, Scan};
-use crate::slots::{Slots, loads_by_device};
+use crate::slots::{LoadSlots, loads_by_device};
 use crate::state::{Load, LoadOrigin};
 
 /// Loads that a decision proposes without finding space for them: the bound on its cost. Scans of lower rank are proposed
@@ -26,7 +26,7 @@ impl ActiveBufferManager {
             return true;
         }
         let bounds = self.policy.priority_bounds(&self.state);
-        let mut slots = Slots::new(&self.state, self.config.loads_in_flight_max, bounds);
+        let mut slots = LoadSlots::new(&self.state, self.config.loads_in_flight_max, bounds);
         if slots.are_closed(self.state.devices()) {
             return false;
         }
@@ -36,7 +36,7 @@ impl ActiveBufferManager {
     }
 
     /// Notes in `kept` the devices for which space that comes free is kept for a scan.
-    fn start_ranked_load(&mut self, slots: &mut Slots, kept: &mut BTreeSet<DeviceId>) -> bool {
+    fn start_ranked_load(&mut self, slots: &mut LoadSlots, kept: &mut BTreeSet<DeviceId>) -> bool {
         let mut without_space = BTreeSet::new();
         while without_space.len() < REFUSED_MAX
             && let Some(plan) = self.propose(Strictness::Strict, &without_space, slots)
@@ -78,7 +78,7 @@ impl ActiveBufferManager {
     /// After no load could be started: each scan that reads for another server, and may take a slot, is read for or told that
     /// there is no space. It never waits for space, whoever ranks before it: that may be what the other server waits for. Nor
     /// does it take space that is kept for a scan: others that keep coming would take it all.
-    fn answer_remote(&mut self, open: &Slots, kept: &BTreeSet<DeviceId>) -> bool {
+    fn answer_remote(&mut self, open: &LoadSlots, kept: &BTreeSet<DeviceId>) -> bool {
         let Some(scan) = self.next_remote(open) else { return false };
         let id = scan.id();
         let chunk = scan.loadable().next().filter(|_| !kept.contains(&scan.device));
@@ -91,7 +91,7 @@ impl ActiveBufferManager {
     }
 
     /// A scan that reads for another server and may take a slot.
-    fn next_remote(&self, open: &Slots) -> Option<&Scan> {
+    fn next_remote(&self, open: &LoadSlots) -> Option<&Scan> {
         let candidates = &self.state.scan_index.remote_candidates;
         let of_device = |device| {
             candidates.range((device, ScanId(0))..=(device, ScanId(u32::MAX))).take(REFUSED_MAX)
@@ -123,13 +123,13 @@ impl ActiveBufferManager {
         &mut self,
         strictness: Strictness,
         without_space: &BTreeSet<ScanId>,
-        slots: &Slots,
+        slots: &LoadSlots,
     ) -> Option<LoadPlan> {
         self.policy.choose_load(&self.state, &Attempt { strictness, without_space, slots })
     }
 
     /// Starts the load of the highest rank that fits with victims chosen like that. True if one was started.
-    fn try_loads(&mut self, strictness: Strictness, slots: &Slots) -> bool {
+    fn try_loads(&mut self, strictness: Strictness, slots: &LoadSlots) -> bool {
         let mut without_space = BTreeSet::new();
         while let Some(plan) = self.propose(strictness, &without_space, slots) {
             if self.try_load(&plan, strictness) {
@@ -225,7 +225,7 @@ impl ActiveBufferManager {
         }
         let under_way = loads_by_device(&self.state).remove(&device).unwrap_or_default();
         let urgent = under_way.admit_urgent(self.config.loads_in_flight_max)
-            && self.class_of(plan.scan) == PriorityClass::Tiny;
+            && self.priority_of(plan.scan) == PriorityClass::Tiny;
         let record = Load {
             table,
             device,

@@ -99,7 +99,7 @@ impl ActiveBufferManager {
     }
 
     /// Queues a request for memory. Its [`GrantMemory`](Action::GrantMemory) comes out of [`Self::poll_action`] once there
-    /// is enough. It keeps the priority class that its scan has [now](Self::class_of); without a scan, that of a tiny one.
+    /// is enough. It keeps the priority class that its scan has [now](Self::priority_of); without a scan, that of a tiny one.
     ///
     /// # Errors
     /// If it is more than can ever be handed out: [`MemoryLimits::handed_out_bytes_max`].
@@ -111,7 +111,7 @@ impl ActiveBufferManager {
         bytes: u64,
     ) -> Result<TicketId, MissingMemory> {
         self.pass_time(now);
-        let class = scan.map_or(PriorityClass::Tiny, |scan| self.class_of(scan));
+        let class = scan.map_or(PriorityClass::Tiny, |scan| self.priority_of(scan));
         let Some(memory) = &mut self.memory else { return Err(MissingMemory { bytes }) };
         MissingMemory::check(bytes, memory.limits().handed_out_bytes_max())?;
         Ok(memory.request(self.state.now, stage, class, bytes))

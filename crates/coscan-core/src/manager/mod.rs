@@ -40,7 +40,7 @@ pub struct Config {
     /// The fixed cost of a request in bytes: latency times bandwidth of the device. An index selection reads single
     /// pages if that costs less than whole chunks [CS04 §4.2].
     #[serde(default)]
-    pub request_bytes: u64,
+    pub request_cost_bytes: u64,
     /// Nanoseconds for which a scan waits for busy workers to free space. Then space is reserved for it: what comes
     /// free is kept until it is enough.
     pub space_timeout_ns: u64,
@@ -53,7 +53,7 @@ pub struct Config {
     /// the one that has waited longest.
     pub wait_max_ns: u64,
     /// Nanoseconds after which held-back workers are looked at again: some of those at work may be paused by then.
-    pub pause_ns: u64,
+    pub recheck_interval_ns: u64,
 }
 
 impl Default for Config {
@@ -61,11 +61,11 @@ impl Default for Config {
         Self {
             pool_bytes: 1 << 30,
             loads_in_flight_max: 4,
-            request_bytes: 256 << 10,
+            request_cost_bytes: 256 << 10,
             space_timeout_ns: 500_000_000,
             active_workers_max: usize::MAX,
             wait_max_ns: 10_000_000_000,
-            pause_ns: 20_000_000,
+            recheck_interval_ns: 20_000_000,
         }
     }
 }
@@ -237,10 +237,12 @@ impl ActiveBufferManager {
 
     /// The priority class of a running scan; [`PriorityClass::Long`] if its policy has no others.
     #[must_use]
-    pub fn class_of(&self, scan: ScanId) -> PriorityClass {
+    pub fn priority_of(&self, scan: ScanId) -> PriorityClass {
         let bounds = self.policy.priority_bounds(&self.state);
         let scan = self.state.scan(scan);
-        scan.map_or(PriorityClass::Long, |scan| bounds.class_of(scan.size(), scan.chunks_in_all()))
+        scan.map_or(PriorityClass::Long, |scan| {
+            bounds.priority_of(scan.size(), scan.chunks_in_all())
+        })
     }
 
     /// Recomputes all counts and indexes from scratch, page by page: for tests and simulators.

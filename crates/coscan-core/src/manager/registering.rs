@@ -90,7 +90,7 @@ impl ActiveBufferManager {
         let groups: IndexSet<GroupIndex> = spec.groups.iter().copied().collect();
         let chunks = known_chunks(table, &spec.chunks)?;
         let selected_pages =
-            sparse_pages(&self.state, spec, &groups, &chunks, self.config.request_bytes)?;
+            sparse_pages(&self.state, spec, &groups, &chunks, self.config.request_cost_bytes)?;
         let chunk_bytes = match spec.workers {
             0 => 0, // Nothing is read for an interest.
             _ => self.check_size(spec.table, &chunks, &groups)?,

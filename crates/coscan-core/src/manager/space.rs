@@ -10,7 +10,7 @@
 use super::ActiveBufferManager;
 use crate::ids::{ScanId, Time};
 use crate::policy::Strictness;
-use crate::slots::Slots;
+use crate::slots::LoadSlots;
 
 /// Slip 7 in `docs/papers.md`: with few free slots the exclusions are relaxed one by one, or no scan would go on.
 pub(super) const RELAXED: [Strictness; 2] = [Strictness::MayStarve, Strictness::MayEvictOwn];
@@ -50,7 +50,7 @@ impl ActiveBufferManager {
 
     /// Whether victims may be chosen less strictly for any scan: one waits for space, and nothing will free some soon. If
     /// something may, sets the deadline to the end of the scan's timeout. `slots` are closed where loads are in flight.
-    pub(super) fn may_relax(&mut self, slots: &Slots) -> bool {
+    pub(super) fn may_relax(&mut self, slots: &LoadSlots) -> bool {
         if self.recheck_held_back.is_some() || slots.are_closed(self.state.devices()) {
             return false;
         }

@@ -26,7 +26,7 @@ use std::fmt;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, TableId};
 use crate::scan::{PriorityBounds, Scan};
-use crate::slots::Slots;
+use crate::slots::LoadSlots;
 use crate::state::State;
 
 pub use attach::Attach;
@@ -84,7 +84,7 @@ pub struct Attempt<'a> {
     /// Scans whose loads found no space in this round.
     pub without_space: &'a BTreeSet<ScanId>,
     /// The free load slots of the devices.
-    pub slots: &'a Slots,
+    pub slots: &'a LoadSlots,
 }
 
 impl Attempt<'_> {

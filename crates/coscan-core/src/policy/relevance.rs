@@ -11,7 +11,7 @@
 
 use std::cmp::Reverse;
 
-use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId, Time};
+use crate::ids::{ChunkIndex, PageId, ScanId, ScanPosition, TableId, Time};
 use crate::policy::next_use::NextUseIndex;
 use crate::policy::priority::priority_bounds;
 use crate::policy::ranking::Score;
@@ -25,11 +25,11 @@ use crate::state::{CandidateKind, State};
 
 /// The weight of a scan that needs a chunk but is not starved, relative to 1 for a starved one: it decides among chunks
 /// that help the same number of starved scans, as long as fewer than a hundred others need them.
-const SATED_WEIGHT: f64 = 0.01;
+const NON_STARVED_WEIGHT: f64 = 0.01;
 
 /// A scan in order that has less than this part of the average left is not held together with the others: it ends soon,
 /// so its reads are of no use to those behind it.
-const NEARLY_DONE_PART: usize = 4;
+const NEARLY_DONE_DIVISOR: usize = 4;
 
 /// Chunks that a scan has left at least, however long it has waited: less than one, so that waiting counts for a scan of
 /// one chunk, and more than none, so that the time for a chunk still decides.
@@ -82,7 +82,8 @@ impl LoadPriority<'_> {
         let waited_ns = since.map_or(0, |since| self.state.now().since(since));
         let weight = f64::from(self.kind.weight);
         let gained = weight * waited_loads(self.state, waited_ns);
-        let together = self.kind.goes_in_order && needed * NEARLY_DONE_PART > self.in_order_needed;
+        let together =
+            self.kind.goes_in_order && needed * NEARLY_DONE_DIVISOR > self.in_order_needed;
         let needed = if together { self.in_order_needed } else { needed };
         Score(gained - needed as f64 / weight)
     }
@@ -157,11 +158,11 @@ fn most_decoded(state: &State, scan: &Scan) -> Option<ChunkIndex> {
 
 /// The chunk that helps most starved scans for the fewest bytes, then most others; of equals the one behind the last one
 /// read, so that the device goes on where it stands.
-fn choose_chunk(state: &State, scan: &Scan, helped: &IndexSet<SlotIndex>) -> Option<ChunkIndex> {
+fn choose_chunk(state: &State, scan: &Scan, helped: &IndexSet<ScanPosition>) -> Option<ChunkIndex> {
     let relevance = LoadRelevance {
         scores: Scores::of(state.table(scan.table())),
         helped,
-        benefit: |helped, served| helped as f64 + SATED_WEIGHT * (served - helped) as f64,
+        benefit: |helped, served| helped as f64 + NON_STARVED_WEIGHT * (served - helped) as f64,
     };
     relevance.choose_chunk(state, scan, |table, class| {
         table.classes().next_chunk(class, table.last_load())

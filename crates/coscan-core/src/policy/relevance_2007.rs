@@ -3,7 +3,7 @@
 //! need, to every scan that can go on [CS07 §4, §6.2, Figures 3 and 11].
 
 use crate::classes::Class;
-use crate::ids::{ChunkIndex, PageId, ScanId, SlotIndex, TableId};
+use crate::ids::{ChunkIndex, PageId, ScanId, ScanPosition, TableId};
 use crate::policy::next_use::NextUseIndex;
 use crate::policy::ranking::{Score, best_first, first_second};
 use crate::policy::reuse::UnneededPages;
@@ -79,7 +79,7 @@ impl Relevance2007 {
         &self,
         state: &State,
         scan: &Scan,
-        helped: &IndexSet<SlotIndex>,
+        helped: &IndexSet<ScanPosition>,
     ) -> Option<ChunkIndex> {
         let scores = self.scores_for(state.table(scan.table()));
         let benefit: fn(usize, usize) -> f64 = match scores {

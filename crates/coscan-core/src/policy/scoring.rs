@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::classes::Class;
-use crate::ids::{ChunkIndex, PageId, SlotIndex, TableId};
+use crate::ids::{ChunkIndex, PageId, ScanPosition, TableId};
 use crate::policy::merge::KWayMerge;
 use crate::policy::ranking::{Score, best_first};
 use crate::policy::{Attempt, LoadPlan};
@@ -55,7 +55,7 @@ pub(super) fn waited_loads(state: &State, waited_ns: u64) -> f64 {
 }
 
 /// Starved scans that a load for `scan` may help, `scan` itself among them.
-pub(super) fn helped_by(state: &State, scan: &Scan) -> IndexSet<SlotIndex> {
+pub(super) fn helped_by(state: &State, scan: &Scan) -> IndexSet<ScanPosition> {
     let table = state.table(scan.table());
     let mut helped = table.readers_of(scan.groups()).intersection(table.starved());
     helped.insert(scan.slot());
@@ -63,7 +63,7 @@ pub(super) fn helped_by(state: &State, scan: &Scan) -> IndexSet<SlotIndex> {
 }
 
 /// Scans of the same table that share a column group with this one, itself among them.
-pub(super) fn overlapping(state: &State, scan: &Scan) -> IndexSet<SlotIndex> {
+pub(super) fn overlapping(state: &State, scan: &Scan) -> IndexSet<ScanPosition> {
     state.table(scan.table()).readers_of(scan.groups())
 }
 
@@ -71,7 +71,7 @@ pub(super) fn overlapping(state: &State, scan: &Scan) -> IndexSet<SlotIndex> {
 pub(super) struct LoadRelevance<'a> {
     pub(super) scores: Scores,
     /// Starved scans that a load may help.
-    pub(super) helped: &'a IndexSet<SlotIndex>,
+    pub(super) helped: &'a IndexSet<ScanPosition>,
     /// The benefit of a load, given the number of starved scans that it helps and of all scans that it serves; MUST NOT
     /// decrease when either number grows. Column scores divide it by the bytes to be read.
     pub(super) benefit: fn(usize, usize) -> f64,
@@ -125,7 +125,7 @@ impl LoadRelevance<'_> {
 pub(super) fn plan(
     state: &State,
     scan: &Scan,
-    helped: &IndexSet<SlotIndex>,
+    helped: &IndexSet<ScanPosition>,
     chunk: ChunkIndex,
 ) -> LoadPlan {
     let table = state.table(scan.table());

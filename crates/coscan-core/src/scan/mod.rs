@@ -13,7 +13,8 @@ mod worker;
 
 use crate::decoded::DecodedChunks;
 use crate::ids::{
-    ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex, TableId, Time, WorkerIndex,
+    ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, ScanPosition, TableId, Time,
+    WorkerIndex,
 };
 use crate::set::{HierarchicalBitSet, IndexSet};
 use crate::table::Table;
@@ -28,7 +29,7 @@ pub(crate) use worker::{Ticket, Worker};
 #[derive(Clone, Debug)]
 pub struct Scan {
     pub(crate) id: ScanId,
-    pub(crate) slot: SlotIndex,
+    pub(crate) slot: ScanPosition,
     pub(crate) table: TableId,
     pub(crate) device: DeviceId,
     pub(crate) groups: IndexSet<GroupIndex>,
@@ -68,7 +69,7 @@ impl Scan {
     /// A scan that needs no chunks yet: [`State::need`](crate::State::need) adds them.
     pub(crate) fn new(
         id: ScanId,
-        (slot, device): (SlotIndex, DeviceId),
+        (slot, device): (ScanPosition, DeviceId),
         spec: &ScanSpec,
         groups: IndexSet<GroupIndex>,
         selected_pages: Option<Vec<PageId>>,
@@ -108,7 +109,7 @@ impl Scan {
 
     /// Its place in sets of scans of its table.
     #[must_use]
-    pub fn slot(&self) -> SlotIndex {
+    pub fn slot(&self) -> ScanPosition {
         self.slot
     }
 

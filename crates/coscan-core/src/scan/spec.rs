@@ -40,7 +40,7 @@ pub struct PriorityBounds {
 impl PriorityBounds {
     /// The class of a scan of `size` bytes and `chunks` chunks in all.
     #[must_use]
-    pub fn class_of(self, size: u64, chunks: u64) -> PriorityClass {
+    pub fn priority_of(self, size: u64, chunks: u64) -> PriorityClass {
         if size >= self.short_below {
             PriorityClass::Long
         } else if chunks > self.tiny_chunks_max {
@@ -69,7 +69,7 @@ pub struct ScanSpec {
     pub weight: u32,
     /// Of an index selection: the pages, in any order, that hold its rows, also of chunks that are added later; `None` if
     /// any page of its chunks may. If those of `chunks` cost less to read than whole chunks, see
-    /// [`request_bytes`](crate::Config::request_bytes), the scan is sparse: other pages of its chunks may be missing from
+    /// [`request_cost_bytes`](crate::Config::request_cost_bytes), the scan is sparse: other pages of its chunks may be missing from
     /// the pool [CS04 §4.2].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Vec<PageId>>,

@@ -64,7 +64,7 @@ impl Scan {
 
     /// Whether a chunk counts as [ready](Self::ready_chunks) or [arriving](Self::arriving).
     #[must_use]
-    pub fn counts_on(&self, chunk: ChunkIndex) -> bool {
+    pub fn depends_on(&self, chunk: ChunkIndex) -> bool {
         let soon = || self.needed.iter().take(self.chunks_ahead()).any(|next| next == chunk);
         self.is_covered(chunk) && (self.order == Order::Any || soon())
     }

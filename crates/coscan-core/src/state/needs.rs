@@ -43,7 +43,7 @@ impl State {
     }
 
     /// Removes chunks from the needs of a scan; one scan fewer needs their pages.
-    pub(crate) fn unneed(&mut self, id: ScanId, chunks: &[ChunkIndex]) {
+    pub(crate) fn remove_need(&mut self, id: ScanId, chunks: &[ChunkIndex]) {
         let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
         let scan = scans.get_mut(&id).expect("the scan runs");
         changed.insert(scan.table);

@@ -11,7 +11,7 @@ use crate::state::State;
 
 /// A byte in the pool of another server costs one in this many from a device. In simulation, with 16 servers and little
 /// memory, one as dear as from a device reads half as much again from devices.
-const NEARBY_PART: u64 = 8;
+const NEARBY_DIVISOR: u64 = 8;
 
 impl State {
     /// Cached pages, least recently used first.
@@ -135,7 +135,7 @@ impl State {
             return cold_bytes;
         }
         let nearby_bytes = self.cold_bytes(table, chunk, &nearby);
-        cold_bytes - nearby_bytes + nearby_bytes / NEARBY_PART
+        cold_bytes - nearby_bytes + nearby_bytes / NEARBY_DIVISOR
     }
 
     /// Bytes of the pages of some column groups of a chunk that are in the pool.

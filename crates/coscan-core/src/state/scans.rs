@@ -1,6 +1,6 @@
 //! The running scans: those that need a chunk, the candidates for loads, and averages over all.
 
-use crate::ids::{ChunkIndex, Index, ScanId, SlotIndex, TableId};
+use crate::ids::{ChunkIndex, Index, ScanId, ScanPosition, TableId};
 use crate::scan::{PriorityBounds, Scan};
 use crate::set::IndexSet;
 use crate::state::{CandidateKind, LoadCandidates, State};
@@ -64,14 +64,14 @@ impl State {
     pub fn scans_at<'a>(
         &'a self,
         table: &'a Table,
-        slots: &'a IndexSet<SlotIndex>,
+        slots: &'a IndexSet<ScanPosition>,
     ) -> impl Iterator<Item = &'a Scan> + Clone {
         slots.iter().filter_map(|slot| self.scan_at(table, slot))
     }
 
     /// The scan of a table at a slot.
     #[must_use]
-    pub fn scan_at(&self, table: &Table, slot: SlotIndex) -> Option<&Scan> {
+    pub fn scan_at(&self, table: &Table, slot: ScanPosition) -> Option<&Scan> {
         table.slots.get(slot.as_usize()).copied().flatten().and_then(|id| self.scan(id))
     }
 
@@ -134,7 +134,11 @@ impl State {
 
     /// The slots of a table's scans that pass a test.
     #[must_use]
-    pub fn slots_where(&self, table: TableId, test: impl Fn(&Scan) -> bool) -> IndexSet<SlotIndex> {
+    pub fn slots_where(
+        &self,
+        table: TableId,
+        test: impl Fn(&Scan) -> bool,
+    ) -> IndexSet<ScanPosition> {
         self.scans_of(table).filter(|scan| test(scan)).map(Scan::slot).collect()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::chunks::ChunkSpec;
 use crate::ids::{
-    ChunkIndex, GroupIndex, Index, LoadId, PageId, ScanId, SliceId, SlotIndex, TableId,
+    ChunkIndex, GroupIndex, Index, LoadId, PageId, ScanId, ScanPosition, SliceId, TableId,
 };
 use crate::pages::{Place, Residency, Source};
 use crate::scan::{Scan, Ticket};
@@ -248,7 +248,7 @@ impl State {
 pub(super) fn scan_at<'a>(
     scans: &'a mut BTreeMap<ScanId, Scan>,
     table: &Table,
-    slot: SlotIndex,
+    slot: ScanPosition,
 ) -> &'a mut Scan {
     let scan = table.slots[slot.as_usize()].and_then(|id| scans.get_mut(&id));
     scan.expect("a class lists running scans")

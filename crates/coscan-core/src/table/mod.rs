@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::chunks::{ChunkSpec, Chunks};
 use crate::classes::{ClassKey, Classes};
 use crate::decoded::DecodedSlices;
-use crate::ids::{ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, SlotIndex};
+use crate::ids::{ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, ScanPosition};
 use crate::set::IndexSet;
 
 pub(crate) use residency::{Kinds, ResidencyCounts};
@@ -27,15 +27,15 @@ pub struct Table {
     /// Of those, the ones that read selected pages only: classes do not count them.
     pub(crate) sparse_scans: BTreeSet<ScanId>,
     /// The slots of the scans that go in order and read whole chunks.
-    pub(crate) in_order: IndexSet<SlotIndex>,
+    pub(crate) in_order: IndexSet<ScanPosition>,
     /// The slots of the scans that decode nothing here: they are for other servers.
-    pub(crate) for_others: IndexSet<SlotIndex>,
+    pub(crate) for_others: IndexSet<ScanPosition>,
     pub(crate) starvation: StarvationSets,
     /// For each chunk that scans of selected pages need, their slots. No set is empty.
-    pub(crate) sparse_needs: BTreeMap<ChunkIndex, IndexSet<SlotIndex>>,
+    pub(crate) sparse_needs: BTreeMap<ChunkIndex, IndexSet<ScanPosition>>,
     /// The running scan at each slot.
     pub(crate) slots: Vec<Option<ScanId>>,
-    free_slots: BTreeSet<SlotIndex>,
+    free_slots: BTreeSet<ScanPosition>,
     /// The chunk of the last load that was started.
     pub(crate) last_load: Option<ChunkIndex>,
     pub(crate) decoded: DecodedSlices,
@@ -162,25 +162,25 @@ impl Table {
 
     /// The slots of its starved scans.
     #[must_use]
-    pub fn starved(&self) -> &IndexSet<SlotIndex> {
+    pub fn starved(&self) -> &IndexSet<ScanPosition> {
         self.starvation.starved()
     }
 
     /// The slots of its scans that are starved, or would be with one chunk less.
     #[must_use]
-    pub fn almost_starved(&self) -> &IndexSet<SlotIndex> {
+    pub fn almost_starved(&self) -> &IndexSet<ScanPosition> {
         self.starvation.almost_starved()
     }
 
     /// The slots of its scans that go in order and read whole chunks.
     #[must_use]
-    pub fn in_order(&self) -> &IndexSet<SlotIndex> {
+    pub fn in_order(&self) -> &IndexSet<ScanPosition> {
         &self.in_order
     }
 
     /// The slots of its scans that read any of these column groups.
     #[must_use]
-    pub fn readers_of(&self, groups: &IndexSet<GroupIndex>) -> IndexSet<SlotIndex> {
+    pub fn readers_of(&self, groups: &IndexSet<GroupIndex>) -> IndexSet<ScanPosition> {
         let mut readers = IndexSet::new();
         let of_group = self.classes.readers();
         groups.iter().for_each(|group| readers.union_with(&of_group[group.as_usize()]));
@@ -195,7 +195,7 @@ impl Table {
         group: GroupIndex,
         before: Kinds,
         now: Kinds,
-    ) -> IndexSet<SlotIndex> {
+    ) -> IndexSet<ScanPosition> {
         let key = self.classes.class_of(chunk).key();
         let of_group = self.classes.readers();
         let without = |groups: &[&IndexSet<GroupIndex>]| {
@@ -234,7 +234,7 @@ impl Table {
     }
 
     /// A scan of selected pages does not need a chunk any more.
-    pub(crate) fn remove_sparse_need(&mut self, chunk: ChunkIndex, slot: SlotIndex) {
+    pub(crate) fn remove_sparse_need(&mut self, chunk: ChunkIndex, slot: ScanPosition) {
         if let Some(scans) = self.sparse_needs.get_mut(&chunk) {
             scans.remove(slot);
             if scans.is_empty() {
@@ -244,16 +244,16 @@ impl Table {
     }
 
     /// Gives a new scan the lowest slot that is free.
-    pub(crate) fn take_slot(&mut self, scan: ScanId) -> SlotIndex {
+    pub(crate) fn take_slot(&mut self, scan: ScanId) -> ScanPosition {
         let slot = self.free_slots.pop_first().unwrap_or_else(|| {
             self.slots.push(None);
-            SlotIndex::from_usize(self.slots.len() - 1)
+            ScanPosition::from_usize(self.slots.len() - 1)
         });
         self.slots[slot.as_usize()] = Some(scan);
         slot
     }
 
-    pub(crate) fn free_slot(&mut self, slot: SlotIndex) {
+    pub(crate) fn free_slot(&mut self, slot: ScanPosition) {
         self.slots[slot.as_usize()] = None;
         self.free_slots.insert(slot);
     }

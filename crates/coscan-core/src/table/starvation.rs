@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{ChunkIndex, SlotIndex};
+use crate::ids::{ChunkIndex, ScanPosition};
 use crate::set::IndexSet;
 
 /// The scans of a table that may starve if it loses pages, by their slots.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct StarvationSets {
     /// At each position those that would be starved with so many chunks less.
-    with_less: [IndexSet<SlotIndex>; 8],
+    with_less: [IndexSet<ScanPosition>; 8],
     /// Of the scans that go in order and read whole chunks: by chunk, those that use it next. They count on no other.
-    next: BTreeMap<ChunkIndex, IndexSet<SlotIndex>>,
+    next: BTreeMap<ChunkIndex, IndexSet<ScanPosition>>,
     /// The same by scan.
-    next_of: BTreeMap<SlotIndex, Vec<ChunkIndex>>,
+    next_of: BTreeMap<ScanPosition, Vec<ChunkIndex>>,
 }
 
 impl StarvationSets {
@@ -21,28 +21,28 @@ impl StarvationSets {
     pub(crate) const SPARE_MAX: usize = 7;
 
     /// The slots of scans that are starved with so many chunks less; `None` if they are not kept for as many.
-    pub(crate) fn with_less(&self, chunks: usize) -> Option<&IndexSet<SlotIndex>> {
+    pub(crate) fn with_less(&self, chunks: usize) -> Option<&IndexSet<ScanPosition>> {
         self.with_less.get(chunks)
     }
 
     /// Those that are starved.
-    pub(super) fn starved(&self) -> &IndexSet<SlotIndex> {
+    pub(super) fn starved(&self) -> &IndexSet<ScanPosition> {
         &self.with_less[0]
     }
 
     /// Those that are starved, or would be with one chunk less.
-    pub(super) fn almost_starved(&self) -> &IndexSet<SlotIndex> {
+    pub(super) fn almost_starved(&self) -> &IndexSet<ScanPosition> {
         &self.with_less[1]
     }
 
     /// The slots of scans in order that use a chunk next.
-    pub(crate) fn next(&self, chunk: ChunkIndex) -> Option<&IndexSet<SlotIndex>> {
+    pub(crate) fn next(&self, chunk: ChunkIndex) -> Option<&IndexSet<ScanPosition>> {
         self.next.get(&chunk)
     }
 
     /// Sets the chunks that a scan can spare before it starves; `None` if it never does, or can spare more than
     /// [`Self::SPARE_MAX`].
-    pub(crate) fn set_spare(&mut self, slot: SlotIndex, spare: Option<usize>) {
+    pub(crate) fn set_spare(&mut self, slot: ScanPosition, spare: Option<usize>) {
         for (less, set) in self.with_less.iter_mut().enumerate() {
             set.set(slot, spare.is_some_and(|spare| spare <= less));
         }
@@ -51,7 +51,7 @@ impl StarvationSets {
     /// Sets the chunks that a scan in order uses next.
     pub(crate) fn set_next<I: Iterator<Item = ChunkIndex>>(
         &mut self,
-        slot: SlotIndex,
+        slot: ScanPosition,
         next: impl Fn() -> I,
     ) {
         let known = self.next_of.get(&slot).map_or(&[][..], Vec::as_slice);
@@ -61,12 +61,12 @@ impl StarvationSets {
     }
 
     /// Forgets a scan.
-    pub(crate) fn remove(&mut self, slot: SlotIndex) {
+    pub(crate) fn remove(&mut self, slot: ScanPosition) {
         self.set_spare(slot, None);
         self.move_next(slot, Vec::new());
     }
 
-    fn move_next(&mut self, slot: SlotIndex, to: Vec<ChunkIndex>) {
+    fn move_next(&mut self, slot: ScanPosition, to: Vec<ChunkIndex>) {
         for chunk in self.next_of.remove(&slot).into_iter().flatten() {
             let slots = self.next.get_mut(&chunk).expect("both ways are kept");
             slots.remove(slot);

@@ -106,7 +106,7 @@ fn a_scan_is_short_relative_to_the_longest_running_one() {
     let table = world.add_table(&table(80, &[100]));
     let [long, short, tiny] =
         [0..800, 0..50, 0..20].map(|rows| world.start(table, &[0], rows, &[worker(1_000_000)]));
-    let classes = |world: &World| [long, short, tiny].map(|scan| world.manager.class_of(scan));
+    let classes = |world: &World| [long, short, tiny].map(|scan| world.manager.priority_of(scan));
     assert_eq!(classes(&world), [PriorityClass::Long, PriorityClass::Short, PriorityClass::Tiny]);
     world.cancel(long);
     assert_eq!(classes(&world)[1..], [PriorityClass::Long, PriorityClass::Long]);
@@ -119,7 +119,7 @@ fn scans_are_short_by_bytes_and_tiny_by_chunks() {
         (world.add_table(&table(20, &[900, 10])), world.add_table(&table(20, &[50])));
     let mut length = |table, groups: &[u32], rows| {
         let scan = world.start(table, groups, rows, &[worker(1_000_000)]);
-        world.manager.class_of(scan)
+        world.manager.priority_of(scan)
     };
     assert_eq!(length(wide, &[0], 0..200), PriorityClass::Long);
     assert_eq!(length(slim, &[0], 0..200), PriorityClass::Short, "as many chunks, 1,000 bytes");
@@ -129,11 +129,11 @@ fn scans_are_short_by_bytes_and_tiny_by_chunks() {
 }
 
 /// The pages read by a selection of these pages, of a chunk of ten pages of 100 bytes.
-fn selection(listed: &[u32], request_bytes: u64) -> Vec<u32> {
+fn selection(listed: &[u32], request_cost_bytes: u64) -> Vec<u32> {
     let mut builder = Layout::builder(1);
     let pages: Vec<_> = (0..10).map(|_| builder.add_page(GroupIndex(0), 100)).collect();
     builder.add_chunk(10, vec![pages]);
-    let config = Config { pool_bytes: 10_000, request_bytes, ..Config::default() };
+    let config = Config { pool_bytes: 10_000, request_cost_bytes, ..Config::default() };
     let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());
     let spec = ScanSpec {
         table: manager.register_layout(&builder.build(), DeviceId(0)).0,
@@ -174,7 +174,7 @@ impl Selections {
             let pages = (0..10).map(page).collect();
             builder.add_chunk(10, vec![pages]);
         }
-        let config = Config { active_workers_max: 1, request_bytes: 0, ..Config::default() };
+        let config = Config { active_workers_max: 1, request_cost_bytes: 0, ..Config::default() };
         let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());
         let (table, _) = manager.register_layout(&builder.build(), DeviceId(0));
         let mut selections = Self { manager, table };
@@ -199,9 +199,9 @@ impl Selections {
     }
 
     /// The class of a selection of a page of each of these chunks.
-    fn class_of(&mut self, chunks: std::ops::Range<u32>, page: u32) -> PriorityClass {
+    fn priority_of(&mut self, chunks: std::ops::Range<u32>, page: u32) -> PriorityClass {
         let scan = self.start(chunks, Some(page));
-        self.manager.class_of(scan)
+        self.manager.priority_of(scan)
     }
 
     /// Carries out all actions. Returns the scans that were handed a chunk.
@@ -223,11 +223,11 @@ impl Selections {
 #[test]
 fn a_selection_is_tiny_if_it_reads_few_bytes_of_few_chunks() {
     let mut selections = Selections::new(); // The long scan reads 100,000 bytes.
-    assert_eq!(selections.class_of(100..118, 1), PriorityClass::Tiny, "1,980 bytes: two chunks");
-    assert_eq!(selections.class_of(100..119, 1), PriorityClass::Short, "2,090 bytes");
-    assert_eq!(selections.class_of(100..164, 0), PriorityClass::Tiny, "640 bytes of 64 chunks");
-    assert_eq!(selections.class_of(100..165, 0), PriorityClass::Short, "of 65");
-    assert_eq!(selections.class_of(100..200, 1), PriorityClass::Long, "11,000 bytes");
+    assert_eq!(selections.priority_of(100..118, 1), PriorityClass::Tiny, "1,980 bytes: two chunks");
+    assert_eq!(selections.priority_of(100..119, 1), PriorityClass::Short, "2,090 bytes");
+    assert_eq!(selections.priority_of(100..164, 0), PriorityClass::Tiny, "640 bytes of 64 chunks");
+    assert_eq!(selections.priority_of(100..165, 0), PriorityClass::Short, "of 65");
+    assert_eq!(selections.priority_of(100..200, 1), PriorityClass::Long, "11,000 bytes");
 }
 
 #[test]
@@ -245,12 +245,12 @@ fn only_a_small_selection_bypasses_the_limit_of_workers() {
 fn a_selection_is_registered_in_steps() {
     let mut selections = Selections::new();
     let scan = selections.start(100..110, Some(1));
-    assert_eq!(selections.manager.class_of(scan), PriorityClass::Tiny);
+    assert_eq!(selections.manager.priority_of(scan), PriorityClass::Tiny);
     for step in 11..30 {
         let chunks = ChunkIndex(step * 10)..ChunkIndex(step * 10 + 10);
         selections.manager.extend_scan(Time(0), scan, &[chunks]).unwrap();
     }
-    assert_eq!(selections.manager.class_of(scan), PriorityClass::Long, "22,000 bytes");
+    assert_eq!(selections.manager.priority_of(scan), PriorityClass::Long, "22,000 bytes");
     let registered = selections.manager.state().scan(scan).unwrap();
     assert_eq!((registered.needed().len(), registered.size()), (200, 22_000));
     let pages = selections.manager.state().pages_of(registered, ChunkIndex(299));

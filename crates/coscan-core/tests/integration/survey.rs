@@ -3,7 +3,7 @@
 
 use coscan_core::{
     Action, ActiveBufferManager, ChunkIndex, Config, DeviceId, GroupIndex, Layout, LoadId, MapCell,
-    Order, PolicyKind, ScanId, ScanSpec, Survey, TableId, Time, WaitsFor, WorkerIndex,
+    Order, PolicyKind, PoolMapBuilder, ScanId, ScanSpec, TableId, Time, WaitsFor, WorkerIndex,
 };
 
 const WORKER: WorkerIndex = WorkerIndex(0);
@@ -98,7 +98,7 @@ fn a_map_taken_in_steps_is_the_same_and_outlives_its_table() {
         let (mut manager, table) = manager(chunks, config(20, 2));
         start(&mut manager, table, &[1], 0..u32::try_from(chunks).unwrap());
         let at_once = manager.state().pool_map(table, 6).unwrap();
-        let mut survey = Survey::new(manager.state(), table, 6).unwrap();
+        let mut survey = PoolMapBuilder::new(manager.state(), table, 6).unwrap();
         while survey.step(manager.state(), 3) {}
         assert_eq!(survey.into_map(), at_once);
         let all: u32 = at_once.cells.iter().map(MapCell::pages).sum();
@@ -106,7 +106,7 @@ fn a_map_taken_in_steps_is_the_same_and_outlives_its_table() {
         assert!((0..at_once.bins).all(|bin| at_once.cell(GroupIndex(1), bin).scans == 1));
     }
     let (mut manager, table) = manager(9, config(20, 2));
-    let mut survey = Survey::new(manager.state(), table, 3).unwrap();
+    let mut survey = PoolMapBuilder::new(manager.state(), table, 3).unwrap();
     assert!(survey.step(manager.state(), 2));
     manager.retire_chunks(Time(1), table, &[ChunkIndex(0)..ChunkIndex(9)]).unwrap();
     manager.remove_table(Time(1), table).unwrap();

@@ -15,9 +15,9 @@ use futures::{Stream, StreamExt};
 
 use crate::error::from_scan;
 use crate::execution::metrics::ScanCounts;
-use crate::planning::direct::ScanRequirements;
-use crate::planning::direct_bytes::stored_bytes;
 use crate::planning::selectivity::is_worth_first_pages;
+use crate::planning::unshared::ScanRequirements;
+use crate::planning::unshared_bytes::stored_bytes;
 use crate::tables::source::ScanSource;
 
 /// The limit of a scan, in rows, if the first pages of the table serve it better than chunks.

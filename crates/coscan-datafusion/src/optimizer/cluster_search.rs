@@ -16,18 +16,18 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::ProjectionExec;
 
+use crate::chunkwise::clustering::ClusteredTable;
+use crate::chunkwise::leaf::LeafExec;
+use crate::chunkwise::needed::Needed;
 use crate::execution::exec::SharedScanExec;
 use crate::optimizer::hash_joins::{Pair, input_of_column, needed_by_join, over, pair_of_column};
 use crate::optimizer::ordered_aggregates::{is_order_sensitive, only_or_first_stage};
-use crate::sandwich::clustering::ClusteredTable;
-use crate::sandwich::leaf::LeafExec;
-use crate::sandwich::needed::Needed;
 
 /// Operators that a search looks at, at most.
 const STEPS_MAX: usize = 2000;
 
 /// A side of a join is collected if its scans read at most this part of the rows of the other side, and at most so many.
-const COLLECTED_PART: u64 = 4;
+const COLLECTED_DIVISOR: u64 = 4;
 const COLLECTED_MAX: u64 = 1 << 21;
 
 /// A plan that gives the same rows if it is executed for each joint chunk of its tables by itself.
@@ -230,7 +230,7 @@ impl<'a> Search<'a> {
         let rows = right.leaves.iter().map(|leaf| leaf.scan.row_count()).max().unwrap_or(0);
         let is_small = *join.partition_mode() == PartitionMode::CollectLeft
             || scanned_rows(join.left())
-                .is_some_and(|collected| collected <= COLLECTED_MAX.min(rows / COLLECTED_PART));
+                .is_some_and(|collected| collected <= COLLECTED_MAX.min(rows / COLLECTED_DIVISOR));
         if !returns_matches || !is_small || join.null_aware || join.fetch().is_some() {
             return Ok(None);
         }

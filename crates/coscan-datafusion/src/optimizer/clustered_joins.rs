@@ -8,21 +8,21 @@ use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::chunkwise::clustering::Clustering;
+use crate::chunkwise::cooperative_join::CooperativeJoinExec;
+use crate::chunkwise::joint_cost::JointCost;
 use crate::optimizer::cluster_search::{Clustered, Leaf, Search};
 use crate::optimizer::sorts::Changed;
-use crate::sandwich::clustering::Clustering;
-use crate::sandwich::cooperative_join::CooperativeJoinExec;
-use crate::sandwich::joint_cost::JointCost;
 
 /// A joint chunk takes at most this part of the pool: several are read and joined at a time.
-const POOL_PART: u64 = 4;
+const POOL_DIVISOR: u64 = 4;
 
 /// The scans of each table by themselves read fewer chunks of a narrow range: joint chunks are larger. They may have so
 /// many times as many rows.
 const ROWS_FACTOR: u64 = 2;
 
 /// The keys of at most this part of the rows are read to find where joint chunks begin.
-const SEARCH_PART: u64 = 2;
+const SEARCH_DIVISOR: u64 = 2;
 
 /// Replaces plans of hash joins on the key of clustered tables by [`CooperativeJoinExec`], with the filters,
 /// projections and aggregations by the key between and above them.
@@ -73,11 +73,11 @@ fn joint(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Changed {
     let cost = JointCost::new(&clustering, &scans, &needed)?;
     let scanned: u64 = scans.iter().map(|scan| scan.row_count()).sum();
     // The pool may shrink to its floor, and its ceiling may have been moved.
-    let pool_bytes = manager.report().pool_limit_bytes / POOL_PART;
+    let pool_bytes = manager.report().pool_limit_bytes / POOL_DIVISOR;
     let pays = !cost.is_impossible
         && cost.chunk_bytes_max <= pool_bytes.min(manager.options().pool_bytes_min)
         && cost.rows <= scanned.saturating_mul(ROWS_FACTOR)
-        && (clustering.is_known(&manager) || cost.rows_to_search <= cost.rows / SEARCH_PART);
+        && (clustering.is_known(&manager) || cost.rows_to_search <= cost.rows / SEARCH_DIVISOR);
     if !pays || filling.schema() != plan.schema() {
         return Ok(None);
     }

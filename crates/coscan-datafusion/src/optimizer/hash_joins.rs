@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 
-use crate::sandwich::needed::Needed;
+use crate::chunkwise::needed::Needed;
 
 /// Two expressions that a join requires to be equal, of its left and its right side.
 pub(super) type Pair<'a> = (&'a Arc<dyn PhysicalExpr>, &'a Arc<dyn PhysicalExpr>);

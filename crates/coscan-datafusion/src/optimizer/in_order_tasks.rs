@@ -12,11 +12,11 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use crate::chunkwise::in_order::InOrderExec;
+use crate::chunkwise::leaf::LeafExec;
 use crate::execution::exec::SharedScanExec;
 use crate::optimizer::scan_path::{above_leaf, scan_below};
 use crate::optimizer::sorts::Changed;
-use crate::sandwich::in_order::InOrderExec;
-use crate::sandwich::leaf::LeafExec;
 
 /// Gives scans in order, with the filters and projections above them, several tasks: [`InOrderExec`].
 ///

@@ -15,7 +15,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use crate::execution::exec::{SharedScanExec, WhyAny};
+use crate::execution::exec::{SharedScanExec, UnorderedReason};
 use crate::optimizer::ordered_aggregates::is_order_sensitive;
 use crate::optimizer::sorts::Changed;
 
@@ -103,27 +103,29 @@ fn input_in_order(
         let path = PathToScan { needed_by, has_limit, copy, filters: false, aggregates: false };
         Ok(match in_order(input, path)? {
             Ok(input) if satisfies_any(&input, required)? => Ok(input),
-            Ok(_) => Err(WhyAny::Other(needed_by.into())),
-            Err(why_any) => Err(why_any),
+            Ok(_) => Err(UnorderedReason::Other(needed_by.into())),
+            Err(unordered_reason) => Err(unordered_reason),
         })
     };
-    let why_any = match on_copy(0)? {
+    let unordered_reason = match on_copy(0)? {
         Ok(input) => return Ok(Some(input)),
-        Err(why_any) => why_any,
+        Err(unordered_reason) => unordered_reason,
     };
     for copy in 1..=other_copies(input)? {
         if let Ok(input) = on_copy(copy)? {
             return Ok(Some(input));
         }
     }
-    in_any_order(input, &why_any)
+    in_any_order(input, &unordered_reason)
 }
 
 /// The plan with the reason why its scans are in any order.
-fn in_any_order(plan: &Arc<dyn ExecutionPlan>, why_any: &WhyAny) -> Changed {
+fn in_any_order(plan: &Arc<dyn ExecutionPlan>, unordered_reason: &UnorderedReason) -> Changed {
     let explain = |plan: Arc<dyn ExecutionPlan>| {
         Ok(match plan.downcast_ref::<SharedScanExec>() {
-            Some(scan) => Transformed::yes(Arc::new(scan.in_any_order(why_any.clone())) as _),
+            Some(scan) => {
+                Transformed::yes(Arc::new(scan.in_any_order(unordered_reason.clone())) as _)
+            }
             None => Transformed::no(plan),
         })
     };
@@ -153,7 +155,7 @@ fn satisfies_any(plan: &Arc<dyn ExecutionPlan>, required: &[LexRequirement]) -> 
 }
 
 /// A plan with its scans in order, or why they are not.
-type PlanOrReason = std::result::Result<Arc<dyn ExecutionPlan>, WhyAny>;
+type PlanOrReason = std::result::Result<Arc<dyn ExecutionPlan>, UnorderedReason>;
 
 /// The operators between one that needs an order and a scan.
 #[derive(Clone, Copy)]
@@ -185,12 +187,12 @@ impl PathToScan<'_> {
 fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<PlanOrReason> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
         return Ok(match scan_in_order(scan, path)? {
-            None => Err(WhyAny::NoneDeclared(path.needed_by.into())),
-            Some(_) if !path.pays() => Err(WhyAny::SortCostsLess(path.needed_by.into())),
+            None => Err(UnorderedReason::NoneDeclared(path.needed_by.into())),
+            Some(_) if !path.pays() => Err(UnorderedReason::SortCostsLess(path.needed_by.into())),
             Some(scan) => Ok(scan),
         });
     }
-    let lost = || Ok(Err(WhyAny::Lost(path.needed_by.into())));
+    let lost = || Ok(Err(UnorderedReason::Lost(path.needed_by.into())));
     // Its partial and its final stage decide for themselves whether to compute `nth_value(x, 2 ORDER BY y DESC)` in the
     // opposite order, by the order of their inputs. Only the planner makes both decide alike.
     if plan.downcast_ref::<AggregateExec>().is_some_and(is_order_sensitive) {
@@ -209,7 +211,7 @@ fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<PlanO
     for input in children {
         match in_order(input, below)? {
             Ok(input) => inputs.push(input),
-            Err(why_any) => return Ok(Err(why_any)),
+            Err(unordered_reason) => return Ok(Err(unordered_reason)),
         }
     }
     let plan = replace_children_if_necessary(Arc::clone(plan), inputs)?;

@@ -16,10 +16,10 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
+use crate::chunkwise::leaf::LeafExec;
+use crate::chunkwise::ordered_aggregate::OrderedAggregateExec;
 use crate::optimizer::scan_path::{above_leaf, scan_below};
 use crate::optimizer::sorts::Changed;
-use crate::sandwich::leaf::LeafExec;
-use crate::sandwich::ordered_aggregate::OrderedAggregateExec;
 
 /// Replaces the stages of an aggregation by [`OrderedAggregateExec`] where the rows of a group come one after another
 /// in the table, and only filters and projections are between.

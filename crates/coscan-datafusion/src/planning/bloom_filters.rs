@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use coscan_runtime::{BufferManager, CacheSlot, MetadataReservation};
+use coscan_runtime::{BufferManager, CachedMetadata, MetadataReservation};
 use coscan_storage::table::{ParquetFile, ParquetTable, TableError};
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
 use datafusion::common::pruning::PruningStatistics;
@@ -137,7 +137,7 @@ struct KnownFilters(Mutex<BTreeMap<usize, FiltersOfFile>>);
 struct FiltersOfFile {
     /// Keeps the address of the file from being reused.
     file: Weak<ParquetFile>,
-    filters: BTreeMap<(usize, usize), CacheSlot<KnownFilter>>,
+    filters: BTreeMap<(usize, usize), CachedMetadata<KnownFilter>>,
 }
 
 impl KnownFilters {
@@ -152,7 +152,9 @@ impl KnownFilters {
         let address = Arc::as_ptr(file).addr();
         let place = (row_group, column);
         let known = |all: &BTreeMap<usize, FiltersOfFile>| {
-            all.get(&address).and_then(|file| file.filters.get(&place)).and_then(CacheSlot::get)
+            all.get(&address)
+                .and_then(|file| file.filters.get(&place))
+                .and_then(CachedMetadata::get)
         };
         if let Some(known) = known(&self.lock()) {
             return Ok(Some(known));

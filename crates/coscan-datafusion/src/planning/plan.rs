@@ -15,8 +15,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use log::debug;
 
 use crate::execution::exec::SharedScanExec;
-use crate::planning::copies::CopyChoice;
-use crate::planning::direct;
+use crate::planning::replica_choice::CopyChoice;
+use crate::planning::unshared;
 use crate::settings::NotShared;
 use crate::tables::source::{PlanSettings, ScanSource};
 
@@ -70,8 +70,8 @@ pub(crate) async fn plan(
     let scan = scan.with_limit(limit).in_few_partitions()?;
     let source = scan.source();
     let direct = match NotShared::of(session.config()) {
-        None => direct::plan_if_cheaper(session, source, &scan.requirements())?,
-        Some(reason) => direct::plan_direct(session, source, &scan.requirements(), reason)?,
+        None => unshared::plan_if_cheaper(session, source, &scan.requirements())?,
+        Some(reason) => unshared::plan_direct(session, source, &scan.requirements(), reason)?,
     };
     match direct {
         Some(direct) => Ok(direct),
@@ -97,7 +97,7 @@ async fn of_cheapest_copy(
 fn bytes(session: &dyn Session, scan: &SharedScanExec) -> ScanBytes {
     let (source, requirements) = (scan.source(), scan.requirements());
     let shares = NotShared::of(session.config()).is_none();
-    let cheaper = direct::if_cheaper(session, source, &requirements).filter(|_| shares);
+    let cheaper = unshared::if_cheaper(session, source, &requirements).filter(|_| shares);
     if let Some(cheaper) = cheaper {
         return ScanBytes { unshared: cheaper.direct_bytes, shared: 0 };
     }

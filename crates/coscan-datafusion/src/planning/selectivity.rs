@@ -7,7 +7,7 @@
 //! | what is known | unit | test | what is read |
 //! |---|---|---|---|
 //! | a limit and no filter | rows, then bytes | [`is_worth_first_pages`] | the first pages of each column (`first_pages`) |
-//! | the page index of the needed chunks | bytes | [`is_worth_direct_scan`] | data pages, by the engine's own scan (`direct`) |
+//! | the page index of the needed chunks | bytes | [`is_worth_direct_scan`] | data pages, by the engine's own scan (`unshared`) |
 //! | statistics and Bloom filters of zones | rows | [`is_sparse`] | rows of the zones that remain (`pruning`) |
 //!
 //! A scan of some rows of its chunks then decides between pages and whole chunks. `coscan-runtime` (`scan.rs`) compares
@@ -22,31 +22,31 @@ const CHUNKS_MAX: usize = 16;
 
 /// A sparse scan needs at most one row in this many of its chunks. More rows are worth the whole chunks, which other
 /// scans share.
-const SPARSE_PART: u64 = 4;
+const SPARSE_DIVISOR: u64 = 4;
 
 /// The engine's own scan reads at most one byte in this many of what a shared scan reads.
-const DIRECT_PART: u64 = 4;
+const DIRECT_DIVISOR: u64 = 4;
 
 /// The most bytes of a scan that is left to the engine, unless the user says otherwise. They are read past the pool:
 /// sharing so few gains nothing.
 pub(crate) const DIRECT_BYTES_MAX: u64 = 4 << 20;
 
 /// A limit takes at most one row in this many of the chunks that hold the first rows.
-const FIRST_ROWS_PART: u64 = 8;
+const FIRST_ROWS_DIVISOR: u64 = 8;
 
 /// Chunks of fewer bytes are read whole, and shared, in about the time of their first pages.
 const FIRST_CHUNKS_BYTES_MIN: u64 = 1 << 20;
 
 /// Bytes that are in the pool, or read for other scans anyway, are decoded and filtered like all others. That costs about
 /// one read byte in this many.
-const SHARED_PART: u64 = 8;
+const SHARED_DIVISOR: u64 = 8;
 
 /// A replica has to save one byte in this many. Copies that differ less cost the same, and the table itself is read:
 /// scans of one copy share.
-const REPLICA_PART: u64 = 8;
+const REPLICA_DIVISOR: u64 = 8;
 
 /// A copy whose order saves a sort may cost more by one byte in this many.
-const ORDER_PART: u64 = 4;
+const ORDER_DIVISOR: u64 = 4;
 
 /// Whether a scan of this many chunks may be selective, so that zones and page indexes are worth a look.
 pub(crate) fn may_be_selective(chunks: usize) -> bool {
@@ -55,7 +55,7 @@ pub(crate) fn may_be_selective(chunks: usize) -> bool {
 
 /// Whether only the selected rows are read of chunks that have `chunk_rows` rows in all.
 pub(crate) fn is_sparse(selected_rows: u64, chunk_rows: u64) -> bool {
-    selected_rows.saturating_mul(SPARSE_PART) <= chunk_rows
+    selected_rows.saturating_mul(SPARSE_DIVISOR) <= chunk_rows
 }
 
 /// Whether the engine's own scan reads so much less than a shared one that sharing does not pay.
@@ -64,7 +64,7 @@ pub(crate) fn is_worth_direct_scan(
     shared_bytes: u64,
     direct_bytes_max: u64,
 ) -> bool {
-    direct_bytes <= direct_bytes_max && direct_bytes.saturating_mul(DIRECT_PART) <= shared_bytes
+    direct_bytes <= direct_bytes_max && direct_bytes.saturating_mul(DIRECT_DIVISOR) <= shared_bytes
 }
 
 /// Whether a limit of `rows` is better served by the first pages of each column than by the chunks that hold its rows,
@@ -74,22 +74,22 @@ pub(crate) fn is_worth_first_pages(
     chunk_rows: u64,
     chunk_bytes: impl FnOnce() -> u64,
 ) -> bool {
-    rows.saturating_mul(FIRST_ROWS_PART) <= chunk_rows && chunk_bytes() >= FIRST_CHUNKS_BYTES_MIN
+    rows.saturating_mul(FIRST_ROWS_DIVISOR) <= chunk_rows && chunk_bytes() >= FIRST_CHUNKS_BYTES_MIN
 }
 
 /// The cost of a scan, in bytes to be read.
 pub(crate) fn scan_cost(bytes: ScanBytes) -> u64 {
-    bytes.unshared + bytes.shared / SHARED_PART
+    bytes.unshared + bytes.shared / SHARED_DIVISOR
 }
 
 /// Whether a scan of these costs is better served by a replica than by the table itself.
 pub(crate) fn is_worth_replica(replica_cost: u64, table_cost: u64) -> bool {
-    replica_cost < table_cost && replica_cost <= table_cost - table_cost / REPLICA_PART
+    replica_cost < table_cost && replica_cost <= table_cost - table_cost / REPLICA_DIVISOR
 }
 
 /// Whether another copy than the chosen one may be read for its order.
 pub(crate) fn is_worth_order(cost: u64, chosen_cost: u64) -> bool {
-    cost <= chosen_cost.saturating_add(chosen_cost / ORDER_PART)
+    cost <= chosen_cost.saturating_add(chosen_cost / ORDER_DIVISOR)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coscan_runtime::{CacheSlot, Registration};
+use coscan_runtime::{CachedMetadata, Registration};
 use coscan_storage::table::ParquetFile;
 
 use crate::tables::source::ScanSource;
@@ -11,7 +11,7 @@ use crate::tables::source::ScanSource;
 /// for when it is opened again.
 #[derive(Debug)]
 pub(crate) struct CachedSource {
-    source: CacheSlot<ScanSource>,
+    source: CachedMetadata<ScanSource>,
     _registration: Registration,
 }
 

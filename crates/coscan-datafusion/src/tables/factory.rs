@@ -13,8 +13,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
 use log::debug;
 
-use crate::coscan::Coscan;
 use crate::error::from_store;
+use crate::options::CoscanOptions;
 use crate::tables::format::file_options;
 use crate::tables::hive;
 use crate::tables::listing::Listing;
@@ -28,11 +28,11 @@ const REPLICAS: &str = "format.replicas";
 /// Makes shared tables; tables of the engine where a shared one does not support what is asked for.
 #[derive(Debug)]
 pub(crate) struct SharedTableFactory {
-    coscan: Coscan,
+    coscan: CoscanOptions,
 }
 
 impl SharedTableFactory {
-    pub(crate) fn new(coscan: Coscan) -> Self {
+    pub(crate) fn new(coscan: CoscanOptions) -> Self {
         Self { coscan }
     }
 }

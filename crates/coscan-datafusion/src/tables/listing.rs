@@ -11,8 +11,8 @@ use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::SortExpr;
 
-use crate::coscan::Coscan;
 use crate::error::{from_open, from_table};
+use crate::options::CoscanOptions;
 use crate::tables::hive::TableListing;
 use crate::tables::location::{FileLocator, ListedFile};
 use crate::tables::order;
@@ -23,7 +23,7 @@ use crate::tables::stored_order;
 /// The definition of a table, independent of the files that it has now.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
-    pub(crate) coscan: Coscan,
+    pub(crate) coscan: CoscanOptions,
     /// For EXPLAIN.
     pub(crate) name: String,
     pub(crate) locations: Vec<String>,
@@ -88,7 +88,7 @@ pub(crate) fn identity(urls: &[ListingTableUrl], options: FileOptions) -> String
 
 /// Registers a table as a snapshot of the one with this identity, and gives its source.
 pub(crate) fn registered(
-    coscan: &Coscan,
+    coscan: &CoscanOptions,
     name: String,
     identity: &str,
     table: ParquetTable,
@@ -101,7 +101,7 @@ pub(crate) fn registered(
 
 /// The source of a registered table.
 pub(crate) fn source_of(
-    coscan: &Coscan,
+    coscan: &CoscanOptions,
     name: String,
     shared: SharedTable,
     orders: &[Vec<SortExpr>],

@@ -8,8 +8,8 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::error::Result;
 use datafusion::logical_expr::SortExpr;
 
-use crate::coscan::Coscan;
 use crate::error::{from_open, from_table};
+use crate::options::CoscanOptions;
 use crate::tables::listing::{Listing, source_of};
 use crate::tables::location::ListedFile;
 use crate::tables::replica::{fields_of, stored_fields};
@@ -28,7 +28,7 @@ pub(crate) enum Opener {
 /// A registered table without its footers.
 #[derive(Clone, Debug)]
 pub(crate) struct RegisteredTable {
-    coscan: Coscan,
+    coscan: CoscanOptions,
     name: String,
     registration: Registration,
     files: Vec<(TableFile, FileOptions)>,
@@ -38,7 +38,7 @@ pub(crate) struct RegisteredTable {
 
 impl Opener {
     /// For the table of a source, without orders.
-    pub(crate) fn registered(coscan: Coscan, source: &ScanSource) -> Self {
+    pub(crate) fn registered(coscan: CoscanOptions, source: &ScanSource) -> Self {
         let table = source.table.table();
         let files = table.parquet_files().iter();
         let columns = TableColumns {

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, SortExpr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 
-use crate::coscan::Coscan;
+use crate::options::CoscanOptions;
 use crate::planning::plan;
 use crate::planning::plan::Pushdown;
 use crate::settings::SessionSettings;
@@ -30,7 +30,7 @@ use crate::tables::source::{self, ScanSource};
 
 /// A table whose scans all queries share, to register with a session.
 ///
-/// `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes one in a session with [`Coscan`] installed. It has the files that
+/// `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes one in a session with [`CoscanOptions`] installed. It has the files that
 /// were there when it was made or last [refreshed](Self::refresh). Tables that list the same file share its pages,
 /// which leave the pool when no table lists the file any more.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl SharedTableProvider {
     ///
     /// # Errors
     /// If a location has no files, they cannot be read, or their columns do not fit together.
-    pub async fn open(coscan: &Coscan, locations: &[String]) -> Result<Self> {
+    pub async fn open(coscan: &CoscanOptions, locations: &[String]) -> Result<Self> {
         let name = locations.first().map_or_else(String::new, |first| name_of(first));
         Self::open_as(coscan, &name, locations).await
     }
@@ -57,7 +57,7 @@ impl SharedTableProvider {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub async fn open_as(coscan: &Coscan, name: &str, locations: &[String]) -> Result<Self> {
+    pub async fn open_as(coscan: &CoscanOptions, name: &str, locations: &[String]) -> Result<Self> {
         let mut listing = Listing {
             coscan: coscan.clone(),
             name: name.to_owned(),
@@ -88,7 +88,7 @@ impl SharedTableProvider {
         let name = files
             .first()
             .map_or_else(String::new, |file| source::short_name(&file.version().to_string()));
-        let coscan = Coscan::new(manager);
+        let coscan = CoscanOptions::new(manager);
         let source = listing::source_of(&coscan, name, table.clone(), &[])?;
         let schema = Arc::clone(table.table().schema());
         Ok(Self::of_snapshots(Snapshots::registered(coscan, source), schema))
@@ -222,10 +222,10 @@ impl TableProvider for SharedTableProvider {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         // Without a cache of lists the engine lists the files of its tables for each query.
         let has_lists = session.runtime_env().cache_manager.get_list_files_cache().is_some();
-        let refresh = SessionSettings::of(session.config()).refresh;
-        if let Some(seconds) = refresh.or_else(|| (!has_lists).then_some(0)) {
+        let interval = SessionSettings::of(session.config()).refresh_interval;
+        if let Some(interval) = interval.or_else(|| (!has_lists).then_some(Duration::ZERO)) {
             for copy in self.refreshed_copies() {
-                copy.refresh_after(Duration::from_secs(seconds)).await;
+                copy.refresh_after(interval).await;
             }
         }
         let source = self.snapshots.current().await?;

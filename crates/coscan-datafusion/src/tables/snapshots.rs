@@ -8,8 +8,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::SortExpr;
 use tokio::sync::Mutex;
 
-use crate::coscan::Coscan;
 use crate::error::QueryError;
+use crate::options::CoscanOptions;
 use crate::tables::cached_source::CachedSource;
 use crate::tables::listing::Listing;
 use crate::tables::location::ListedFile;
@@ -43,7 +43,7 @@ struct Snapshot {
 
 impl Snapshots {
     /// A table that a program has registered.
-    pub(crate) fn registered(coscan: Coscan, source: ScanSource) -> Self {
+    pub(crate) fn registered(coscan: CoscanOptions, source: ScanSource) -> Self {
         let opener = Opener::registered(coscan, &source);
         Self::fixed(opener, Arc::default(), source)
     }

@@ -10,7 +10,7 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
@@ -86,7 +86,7 @@ async fn rows_are_found_whatever_the_type() {
     let unpruned = plain();
     run(&unpruned, "SET datafusion.execution.parquet.pruning = false").await;
     let direct = plain();
-    Coscan::new(&manager).install(&direct).unwrap();
+    CoscanOptions::new(&manager).install(&direct).unwrap();
     let sessions = [shared(&manager), direct, plain()];
     for context in sessions.iter().chain([&unpruned]) {
         create(context, "t", data.path()).await;
@@ -138,7 +138,7 @@ async fn metered(
     stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
     let manager = BufferManager::new(options).unwrap();
     let context = plain();
-    let coscan = Coscan::new(&manager).with_stores(stores).with_table_options(TABLE_OPTIONS);
+    let coscan = CoscanOptions::new(&manager).with_stores(stores).with_table_options(TABLE_OPTIONS);
     coscan.with_direct_bytes_max(0).install(&context).unwrap();
     create(&context, "t", data).await;
     metrics.reset();

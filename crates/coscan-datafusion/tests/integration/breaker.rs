@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coscan_datafusion::{Coscan, enable_url_table};
+use coscan_datafusion::{CoscanOptions, enable_url_table};
 use coscan_runtime::core::PolicyKind;
 use coscan_storage::stores::Stores;
 use futures::future::join_all;
@@ -35,7 +35,7 @@ async fn a_table_is_at_an_address_in_brackets() {
     let server = S3Server::start_at("[::1]:0", file(300));
     let manager = manager(PolicyKind::Relevance);
     let context = enable_url_table(plain());
-    Coscan::new(&manager).with_table_options(TABLE_OPTIONS).install(&context).unwrap();
+    CoscanOptions::new(&manager).with_table_options(TABLE_OPTIONS).install(&context).unwrap();
     let url = server.http();
     assert!(url.contains("[::1]"), "{url}");
     run(&context, &format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{url}'")).await;
@@ -114,10 +114,10 @@ async fn queries_at_the_same_time_try_once_to_list_files_again() {
     stores.register(&"mem://b/".parse().unwrap(), Arc::clone(&store) as _);
     let manager = manager(PolicyKind::Relevance);
     let context = plain();
-    let coscan = Coscan::new(&manager).with_table_options(TABLE_OPTIONS).with_stores(stores);
+    let coscan = CoscanOptions::new(&manager).with_table_options(TABLE_OPTIONS).with_stores(stores);
     coscan.install(&context).unwrap();
     run(&context, "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'mem://b/t/'").await;
-    run(&context, "SET coscan.refresh = 0").await;
+    run(&context, "SET coscan.refresh_interval = '0s'").await;
     store.is_down.store(true, Ordering::Relaxed);
     let queries = (0..8).map(|_| run(&context, "SELECT sum(id + 0) FROM t"));
     for answer in join_all(queries).await {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use datafusion::physical_plan::collect;
@@ -196,7 +196,8 @@ async fn a_join_shares_what_it_reads_and_conditions_rule_joint_chunks_out() {
     let (stores, metrics) = counted(object_store::local::LocalFileSystem::new());
     let manager = manager(PolicyKind::Relevance);
     let context = plain();
-    let coscan = Coscan::new(&manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
+    let coscan =
+        CoscanOptions::new(&manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
     coscan.with_stores(stores).install(&context).unwrap();
     create_tables(&context, data.path()).await;
     let join = "SELECT p.key, p.value, c.value FROM parent p JOIN child c ON p.key = c.key";

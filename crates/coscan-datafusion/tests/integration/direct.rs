@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::ManagerReport;
 use coscan_storage::stores::StoreMetrics;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
@@ -20,7 +20,7 @@ async fn session(
     location: &Path,
     direct_bytes_max: Option<u64>,
 ) -> (SessionContext, Arc<StoreMetrics>) {
-    let limit = |coscan: Coscan| match direct_bytes_max {
+    let limit = |coscan: CoscanOptions| match direct_bytes_max {
         Some(bytes) => coscan.with_direct_bytes_max(bytes),
         None => coscan,
     };
@@ -85,7 +85,7 @@ async fn a_session_without_sharing_reads_for_itself() {
     let location = data.path().join("numbers.parquet");
     let options = ParquetReadOptions::default();
     context.register_parquet("made", location.to_str().unwrap(), options).await.unwrap();
-    let manager = Coscan::of(context.state().config()).unwrap().manager().clone();
+    let manager = CoscanOptions::of(context.state().config()).unwrap().manager().clone();
     let sum = |table: &str| format!("SELECT sum(value) FROM {table} WHERE id >= 20000");
     let rows = run(&context, &sum("numbers")).await;
     run(&context, "SET coscan.sharing = false").await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::{create, explain, manager, plain, run, slt};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -51,7 +51,7 @@ async fn limit_above_a_pushed_down_filter_without_pruning() {
     write(&data.path().join("t.parquet"), &big(400_000), Compression::UNCOMPRESSED);
     let manager = manager(PolicyKind::Relevance);
     let shared = plain();
-    Coscan::new(&manager).install(&shared).unwrap();
+    CoscanOptions::new(&manager).install(&shared).unwrap();
     let engine = plain();
     for context in [&engine, &shared] {
         create(context, "t", data.path()).await;
@@ -83,7 +83,7 @@ async fn a_column_stored_in_some_files_and_named_by_the_directory_of_others() {
         let location = data.path().display();
         let manager = manager(PolicyKind::Relevance);
         let shared = plain();
-        Coscan::new(&manager).with_direct_bytes_max(0).install(&shared).unwrap();
+        CoscanOptions::new(&manager).with_direct_bytes_max(0).install(&shared).unwrap();
         let engine = plain();
         let of_directory = format!(
             "CREATE EXTERNAL TABLE t1 (a BIGINT, p BIGINT) STORED AS PARQUET PARTITIONED BY (p) LOCATION '{location}/'"
@@ -132,7 +132,7 @@ async fn is_freed(engine_table: bool) {
     {
         let manager = BufferManager::new(Options::with_pool_bytes(64 << 20, 256 << 20)).unwrap();
         let context = plain();
-        Coscan::new(&manager).with_direct_bytes_max(0).install(&context).unwrap();
+        CoscanOptions::new(&manager).with_direct_bytes_max(0).install(&context).unwrap();
         let url = url::Url::parse("memory://").unwrap();
         context.runtime_env().register_object_store(&url, store);
         if engine_table {
@@ -183,7 +183,10 @@ async fn nulls_in_columns_declared_not_null() {
         Field::new("b", DataType::Int64, false),
     ]);
     let shared = plain();
-    Coscan::new(&manager(PolicyKind::Relevance)).with_direct_bytes_max(0).install(&shared).unwrap();
+    CoscanOptions::new(&manager(PolicyKind::Relevance))
+        .with_direct_bytes_max(0)
+        .install(&shared)
+        .unwrap();
     let engine = plain();
     for context in [&engine, &shared] {
         let options = ParquetReadOptions::default().schema(&schema);
@@ -242,7 +245,7 @@ async fn a_selective_scan_obeys_the_options_of_its_table() {
 
     let location = data.path().display();
     let shared = plain();
-    Coscan::new(&manager(PolicyKind::Relevance)).install(&shared).unwrap();
+    CoscanOptions::new(&manager(PolicyKind::Relevance)).install(&shared).unwrap();
     let sql = format!(
         "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{location}/' OPTIONS ('format.coerce_int96' 'us')"
     );

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
@@ -63,7 +63,7 @@ async fn session(location: &Path) -> (SessionContext, BufferManager, Arc<StoreMe
     stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
     let manager = crate::support::manager(PolicyKind::Relevance);
     let context = plain();
-    Coscan::new(&manager).with_stores(stores).install(&context).unwrap();
+    CoscanOptions::new(&manager).with_stores(stores).install(&context).unwrap();
     create(&context, "wide", location).await;
     metrics.reset();
     (context, manager, metrics)

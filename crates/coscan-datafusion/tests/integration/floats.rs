@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
 use datafusion::physical_plan::collect;
@@ -138,7 +138,7 @@ async fn rows_of_nan_stay_in_selective_scans() {
         write_prices(&location, Some(nan));
         let manager = manager(PolicyKind::Relevance);
         let selective = plain();
-        let coscan = Coscan::new(&manager);
+        let coscan = CoscanOptions::new(&manager);
         coscan.with_table_options(crate::support::TABLE_OPTIONS).install(&selective).unwrap();
         let whole = shared(&manager);
         create(&selective, "t", &location).await;

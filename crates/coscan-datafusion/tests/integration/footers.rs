@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use coscan_datafusion::{Coscan, SharedTableProvider};
+use coscan_datafusion::{CoscanOptions, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, StoreMetrics};
@@ -35,7 +35,7 @@ fn path(data: &Path, table: i64) -> std::path::PathBuf {
 fn session(manager: &BufferManager) -> (SessionContext, Arc<StoreMetrics>) {
     let (stores, metrics) = counted(DirectFileStore::new());
     let context = plain();
-    let coscan = Coscan::new(manager).with_stores(stores).with_table_options(TABLE_OPTIONS);
+    let coscan = CoscanOptions::new(manager).with_stores(stores).with_table_options(TABLE_OPTIONS);
     coscan.with_direct_bytes_max(0).install(&context).unwrap();
     (context, metrics)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::table::FileOptions;
@@ -195,7 +195,7 @@ async fn tasks_give_chunks_back_to_queries_that_need_their_memory() {
     let manager = BufferManager::new(options).unwrap();
     let context = plain();
     let options = FileOptions { chunk_rows: 20_000, ..FileOptions::default() };
-    Coscan::new(&manager).with_table_options(options).install(&context).unwrap();
+    CoscanOptions::new(&manager).with_table_options(options).install(&context).unwrap();
     let create = format!(
         "CREATE EXTERNAL TABLE numbers STORED AS PARQUET WITH ORDER (id) LOCATION '{}'",
         location.display()

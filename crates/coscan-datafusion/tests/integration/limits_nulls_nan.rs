@@ -111,7 +111,7 @@ async fn rows_of_nan_and_zeros_are_found_whatever_the_chunks() {
     let sessions = [shared(&manager(PolicyKind::Relevance)), {
         // Chunks as large as usual: zones are row groups.
         let context = plain();
-        let coscan = coscan_datafusion::Coscan::new(&manager(PolicyKind::Relevance));
+        let coscan = coscan_datafusion::CoscanOptions::new(&manager(PolicyKind::Relevance));
         coscan.with_direct_bytes_max(0).install(&context).unwrap();
         context
     }];

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coscan_datafusion::{Coscan, SharedScanExec};
+use coscan_datafusion::{CoscanOptions, SharedScanExec};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{MeteredStore, StoreMetrics, Stores};
@@ -195,7 +195,7 @@ fn counted(manager: &BufferManager) -> (SessionContext, Arc<StoreMetrics>) {
     let context = crate::support::plain();
     context.register_object_store(&"file:///".parse().unwrap(), store);
     let options = FileOptions { chunk_rows: 100, ..FileOptions::default() };
-    let coscan = Coscan::new(manager).with_stores(Stores::new()).with_table_options(options);
+    let coscan = CoscanOptions::new(manager).with_stores(Stores::new()).with_table_options(options);
     coscan.install(&context).unwrap();
     (context, metrics)
 }
@@ -332,7 +332,7 @@ async fn small_scans_are_left_to_the_engine() {
     let path = data.path().join("t.parquet");
     crate::support::write(&path, &crate::support::numbers(0..100_000), 10_000);
     let context = crate::support::plain();
-    Coscan::new(&manager(PolicyKind::Relevance)).install(&context).unwrap();
+    CoscanOptions::new(&manager(PolicyKind::Relevance)).install(&context).unwrap();
     register(&context, "t", &path).await;
     let sql = "SELECT id, text FROM t WHERE id BETWEEN 20100 AND 20103";
     assert_eq!(scans_of(&context, sql).await, ["DataSourceExec"]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_datafusion::{Coscan, SharedTableProvider};
+use coscan_datafusion::{CoscanOptions, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use coscan_storage::table::FileOptions;
 use datafusion::common::stats::Precision;
@@ -54,7 +54,7 @@ async fn a_small_scan_is_not_spread_over_tasks() {
             &crate::support::numbers(0..rows),
             1 << 20,
         );
-        let coscan = Coscan::of(context.state().config()).unwrap().as_ref().clone();
+        let coscan = CoscanOptions::of(context.state().config()).unwrap().as_ref().clone();
         let coscan = coscan.with_table_options(FileOptions::default());
         let table = SharedTableProvider::open(&coscan, &[directory.display().to_string()]).await;
         context.register_table(format!("of_{rows}"), Arc::new(table.unwrap())).unwrap();
@@ -333,7 +333,7 @@ async fn a_table_in_order_shares_pages_with_the_same_table_in_any_order() {
     crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..4600);
     let manager = manager(PolicyKind::Relevance);
     let context = shared(&manager);
-    let coscan = Coscan::of(context.state().config()).unwrap();
+    let coscan = CoscanOptions::of(context.state().config()).unwrap();
     let any = SharedTableProvider::open(&coscan, &[data.path().display().to_string()]).await;
     let any = any.unwrap();
     let ordered = any.with_orders(&[vec![col("id").sort(true, false)]]).await.unwrap();

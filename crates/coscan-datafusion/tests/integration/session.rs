@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coscan_datafusion::{Coscan, SharedTableProvider};
+use coscan_datafusion::{CoscanOptions, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use datafusion::catalog::MemTable;
 use datafusion::prelude::SessionContext;
@@ -26,7 +26,7 @@ async fn installing_keeps_tables_settings_and_the_session() {
     assert_eq!(run(&context, "SELECT count(*) FROM kept").await, ["2"]);
     assert_eq!(context.copied_config().batch_size(), 123);
     assert_eq!(context.state().session_id(), session_id);
-    assert!(Coscan::of(&context.copied_config()).is_some());
+    assert!(CoscanOptions::of(&context.copied_config()).is_some());
     assert!(context.runtime_env().memory_pool.to_string().contains("coscan"));
     let rules = |context: &SessionContext| context.state().physical_optimizers().len();
     let installed = rules(&context);
@@ -40,7 +40,7 @@ async fn installing_keeps_tables_settings_and_the_session() {
 #[tokio::test]
 async fn a_session_may_keep_its_memory_pool() {
     let context = crate::support::plain();
-    let coscan = Coscan::new(&manager(PolicyKind::Relevance)).with_session_memory_pool();
+    let coscan = CoscanOptions::new(&manager(PolicyKind::Relevance)).with_session_memory_pool();
     coscan.install(&context).unwrap();
     assert!(!context.runtime_env().memory_pool.to_string().contains("coscan"));
 }
@@ -121,7 +121,7 @@ async fn a_provider_is_registered_by_hand() {
     let data = tempfile::tempdir().unwrap();
     crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..1000);
     let manager = manager(PolicyKind::Elevator);
-    let coscan = Coscan::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
+    let coscan = CoscanOptions::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
     let location = data.path().display().to_string();
     let opened = SharedTableProvider::open(&coscan, &[location]).await.unwrap();
     let same = SharedTableProvider::new(&manager, &opened.table().await.unwrap()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
@@ -15,7 +15,8 @@ use crate::support::{TABLE_OPTIONS, create, manager, plain, plan, run, shared, w
 fn with_batches(manager: &BufferManager, batch_rows: usize) -> SessionContext {
     let config = SessionConfig::new().with_target_partitions(1).with_batch_size(batch_rows);
     let context = SessionContext::new_with_config(config);
-    let coscan = Coscan::new(manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
+    let coscan =
+        CoscanOptions::new(manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
     coscan.install(&context).unwrap();
     context
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use coscan_datafusion::{Coscan, SharedTableProvider, enable_url_table, refresh};
+use coscan_datafusion::{CoscanOptions, SharedTableProvider, enable_url_table, refresh};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::Stores;
@@ -37,7 +37,8 @@ fn url(text: &str) -> Url {
 
 fn session_of(manager: &BufferManager, stores: &Stores) -> SessionContext {
     let context = enable_url_table(plain());
-    let coscan = Coscan::new(manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
+    let coscan =
+        CoscanOptions::new(manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
     coscan.with_stores(stores.clone()).install(&context).unwrap();
     context
 }
@@ -128,7 +129,7 @@ async fn a_manager_goes_with_its_sessions() {
         let provider = SharedTableProvider::new(&manager, &table).unwrap();
         context.register_table("p", Arc::new(provider)).unwrap();
         run(&context, "SELECT sum(id + 0) FROM p").await;
-        Coscan::new(&manager).install(&context).unwrap();
+        CoscanOptions::new(&manager).install(&context).unwrap();
         run(&context, "SELECT sum(id + 0) FROM t").await;
         held
     };
@@ -250,7 +251,8 @@ async fn sessions_of_one_runtime_have_stores_of_their_own() {
     let first = session_of(&manager, &stores_a);
     let config = datafusion::prelude::SessionConfig::new().with_target_partitions(4);
     let second = enable_url_table(SessionContext::new_with_config_rt(config, first.runtime_env()));
-    let coscan = Coscan::new(&manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
+    let coscan =
+        CoscanOptions::new(&manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
     coscan.with_stores(stores_b).install(&second).unwrap();
     assert_eq!(run(&first, "SELECT sum(n + 0) FROM 's3://x/t.parquet'").await, ["45"]);
     assert_eq!(run(&second, "SELECT sum(n + 0) FROM 's3://x/t.parquet'").await, ["1045"]);

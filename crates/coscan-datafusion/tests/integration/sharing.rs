@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_datafusion::{Coscan, SharedScanExec, SharedTableProvider};
+use coscan_datafusion::{CoscanOptions, SharedScanExec, SharedTableProvider};
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
 use coscan_storage::stores::{StoreMetrics, Stores};
@@ -46,7 +46,7 @@ impl Files {
 
     fn session(&self) -> SessionContext {
         let context = plain();
-        let coscan = Coscan::new(&self.manager)
+        let coscan = CoscanOptions::new(&self.manager)
             .with_stores(self.stores.clone())
             .with_table_options(crate::support::TABLE_OPTIONS)
             .with_direct_bytes_max(0);
@@ -212,9 +212,9 @@ async fn a_setting_limits_the_age_of_a_list() {
     files.add(1);
     let count = "SELECT count(*) FROM t";
     assert_eq!(run(&context, count).await, [ROWS.to_string()]);
-    run(&context, "SET coscan.refresh = 3600").await;
+    run(&context, "SET coscan.refresh_interval = '3600s'").await;
     assert_eq!(run(&context, count).await, [ROWS.to_string()], "that is not so long ago");
-    run(&context, "SET coscan.refresh = 0").await;
+    run(&context, "SET coscan.refresh_interval = '0s'").await;
     assert_eq!(run(&context, count).await, [(2 * ROWS).to_string()]);
 }
 
@@ -242,7 +242,7 @@ async fn a_file_that_cannot_be_read_leaves_the_table_as_it_was() {
     let error = provider(&context, "t").await.refresh().await.unwrap_err();
     assert!(error.to_string().contains("1.parquet"), "{error}");
     assert_eq!(run(&context, "SELECT count(*) FROM t").await, [ROWS.to_string()]);
-    run(&context, "SET coscan.refresh = 0").await;
+    run(&context, "SET coscan.refresh_interval = '0s'").await;
     assert_eq!(run(&context, "SELECT count(*) FROM t").await, [ROWS.to_string()]);
 }
 

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
@@ -40,11 +40,11 @@ async fn run_all(engine: &str, context: impl AsyncFn(&PathBuf) -> SessionContext
 /// A session with coscan that shares every scan.
 fn coscan(options: Options) -> SessionContext {
     let manager = BufferManager::new(options).unwrap();
-    let coscan = Coscan::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
+    let coscan = CoscanOptions::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
     installed(coscan.with_direct_bytes_max(0))
 }
 
-fn installed(coscan: Coscan) -> SessionContext {
+fn installed(coscan: CoscanOptions) -> SessionContext {
     let context = session();
     coscan.install(&context).unwrap();
     context
@@ -84,7 +84,7 @@ async fn partitions_executed_one_by_one_give_the_same_rows() {
 async fn tables_that_the_engine_made_give_the_same_rows() {
     let manager = crate::support::manager(PolicyKind::Relevance);
     let of_engine = async |_: &PathBuf| {
-        let coscan = Coscan::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
+        let coscan = CoscanOptions::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
         let context = installed(coscan.with_direct_bytes_max(0));
         let factory = Arc::new(ListingTableFactory::new());
         context.state_ref().write().table_factories_mut().insert("PARQUET".to_owned(), factory);
@@ -99,14 +99,14 @@ async fn tables_that_the_engine_made_give_the_same_rows() {
 async fn coscan_that_may_leave_scans_to_the_engine_gives_the_same_rows() {
     // Chunks as large as usual: a whole file is one, of which a filter needs a few row groups or pages.
     let manager = crate::support::manager(PolicyKind::Relevance);
-    run_all("direct", async |_| installed(Coscan::new(&manager))).await;
+    run_all("direct", async |_| installed(CoscanOptions::new(&manager))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sessions_that_share_nothing_give_the_same_rows() {
     let manager = crate::support::manager(PolicyKind::Relevance);
     let unshared = async |_: &PathBuf| {
-        let coscan = Coscan::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
+        let coscan = CoscanOptions::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
         let context = installed(coscan);
         crate::support::run(&context, "SET coscan.sharing = false").await;
         context

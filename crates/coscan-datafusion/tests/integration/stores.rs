@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
-use coscan_datafusion::{Coscan, QueryError};
+use coscan_datafusion::{CoscanOptions, QueryError};
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
 use coscan_storage::stores::{StoreOptions, Stores};
@@ -25,7 +25,7 @@ fn server() -> S3Server {
 
 fn session(manager: &BufferManager, stores: &Stores) -> SessionContext {
     let context = plain();
-    Coscan::new(manager).with_stores(stores.clone()).install(&context).unwrap();
+    CoscanOptions::new(manager).with_stores(stores.clone()).install(&context).unwrap();
     context
 }
 
@@ -37,7 +37,7 @@ fn with_options(stores: &Stores, options: BTreeMap<String, String>) -> Stores {
 /// A session whose queries may name files.
 fn naming_session(manager: &BufferManager, stores: &Stores) -> SessionContext {
     let context = coscan_datafusion::enable_url_table(plain());
-    let coscan = Coscan::new(manager).with_stores(stores.clone()).with_direct_bytes_max(0);
+    let coscan = CoscanOptions::new(manager).with_stores(stores.clone()).with_direct_bytes_max(0);
     coscan.install(&context).unwrap();
     context
 }
@@ -79,7 +79,7 @@ async fn credentials_of_one_session_serve_no_other() {
     wrong.insert("aws.access_key_id".to_owned(), "AKIDOFNOBODY".to_owned());
     wrong.insert("aws.secret_access_key".to_owned(), "another-secret".to_owned());
     let shared = SessionContext::new_with_config_rt(SessionConfig::new(), with.runtime_env());
-    Coscan::new(&manager).with_stores(stores.clone()).install(&shared).unwrap();
+    CoscanOptions::new(&manager).with_stores(stores.clone()).install(&shared).unwrap();
     for other in [session(&manager, &stores), shared] {
         let error = error_of(&other, &create(&wrong)).await;
         assert!(error.contains("AccessDenied"), "{error}");
@@ -113,7 +113,7 @@ async fn nothing_that_a_session_prints_shows_a_secret() {
     }
     let provider = context.table_provider("numbers").await.unwrap();
     texts.push(format!("{provider:?} {:?}", provider.get_table_definition()));
-    texts.push(format!("{:?}", Coscan::of(context.state().config())));
+    texts.push(format!("{:?}", CoscanOptions::of(context.state().config())));
     let mut wrong = server.options();
     wrong.insert("aws.region".to_owned(), "us-east-1".to_owned());
     texts.push(

@@ -29,7 +29,7 @@ impl Node {
     }
 
     /// It does not need these rows any more.
-    pub fn unneed(&mut self, scan: u64, file: FileId, rows: &[Range<u64>]) {
+    pub fn remove_need(&mut self, scan: u64, file: FileId, rows: &[Range<u64>]) {
         if !self.told.contains_key(&scan) {
             return;
         }

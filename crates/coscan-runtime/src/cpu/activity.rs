@@ -75,8 +75,8 @@ impl WorkerActivity {
 
     /// A worker is about to pause by itself for so long.
     pub(crate) fn pause_for(&self, worker: WorkerIndex, pause: Duration) {
-        let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
-        self.of(worker).own_pause_ns.store(pause_ns, Ordering::Relaxed);
+        let recheck_interval_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+        self.of(worker).own_pause_ns.store(recheck_interval_ns, Ordering::Relaxed);
     }
 
     /// A worker waits for memory to decode from now on, until the result is dropped.

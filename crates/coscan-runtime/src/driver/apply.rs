@@ -53,7 +53,7 @@ impl State {
             Message::MemoryRequestOver(ticket) => self.end_request(ticket, now),
             Message::JointTableReleased(table) => {
                 self.registry.release_joint(&self.core, table);
-                self.let_go(now);
+                self.remove_unused(now);
             }
         }
     }

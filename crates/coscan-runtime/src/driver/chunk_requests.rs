@@ -103,7 +103,7 @@ impl State {
         pages.sort_unstable_by_key(|(page, _)| *page);
         let chunk_ns = registered.chunk_ns().map(|ns| ns as f64);
         let chunk_ns = chunk_ns.or_else(|| state.average_chunk_ns()).unwrap_or(1.0);
-        running.activity.set_priority(self.core.class_of(id.scan));
+        running.activity.set_priority(self.core.priority_of(id.scan));
         running.activity.set_work_left_ns((registered.needed().len() as f64 * chunk_ns) as u64);
         let held = HeldChunk::new(ChunkResources { pages, untaken });
         self.workers.advance(id, Phase::Opening(Arc::clone(&held)), now);

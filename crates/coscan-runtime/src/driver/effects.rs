@@ -13,7 +13,7 @@ use super::running_scan::RunningScan;
 use crate::chunks::decode_cache::Slice;
 use crate::io::load::Urgency;
 use crate::memory::AnswerSlot;
-use crate::observe::events::Taps;
+use crate::observe::events::Subscribers;
 use crate::observe::metrics::ScanCounters;
 use crate::peers::{CirculatingMessage, FileName, FileOpener, Network, Outgoing, OutgoingFragment};
 use crate::scans::parts::{ScanParts, TablePage};
@@ -57,7 +57,7 @@ pub(super) struct Effects {
     /// The registry, after a panic.
     pub(super) registry: Registry,
     /// Whom nobody tells anything any more.
-    pub(super) subscribers: Vec<Taps>,
+    pub(super) subscribers: Vec<Subscribers>,
     /// What was done with other servers, after a panic.
     pub(super) peers: Option<Box<Peers>>,
     /// The pump has something to do.

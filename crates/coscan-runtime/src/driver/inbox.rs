@@ -36,7 +36,7 @@ impl<M> Inbox<M> {
     }
 
     /// The owner has let go. What was offered since it last looked is left to the pump: this thread has done its part.
-    pub(super) fn let_go(&self, bell: &Bell) {
+    pub(super) fn release(&self, bell: &Bell) {
         if !self.is_empty() {
             bell.ring();
         }
@@ -96,7 +96,7 @@ mod model {
             applied.append(&mut messages);
             let count = applied.len();
             drop(applied);
-            self.inbox.let_go(&self.bell);
+            self.inbox.release(&self.bell);
             if count == self.expected {
                 self.bell.ring(); // The pump may end.
             }

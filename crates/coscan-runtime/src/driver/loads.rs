@@ -89,7 +89,7 @@ impl State {
             let pages_failed = in_flight.failed;
             self.loads.remove(&load);
             self.taps.send(now, || EventKind::LoadEnded { load, pages_failed });
-            self.let_go(now);
+            self.remove_unused(now);
         }
     }
 

@@ -278,13 +278,13 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         let has_panicked = !self.was_panicking && std::thread::panicking();
         let effects = has_panicked.then(|| {
-            self.break_off();
+            self.poison();
             std::mem::take(&mut self.effects)
         });
         self.state = None;
         for waker in effects.into_iter().flat_map(|effects| effects.woken) {
             waker.wake(); // Nobody else tells them.
         }
-        self.driver.inbox.let_go(self.driver.bell());
+        self.driver.inbox.release(self.driver.bell());
     }
 }

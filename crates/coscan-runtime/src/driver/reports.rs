@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_core::{Action, PageId, PoolMap, ScanId, Survey, TableId, Time};
+use coscan_core::{Action, PageId, PoolMap, PoolMapBuilder, ScanId, TableId, Time};
 
 use super::handle::Driver;
 use super::running_scan::RunningScan;
@@ -43,7 +43,7 @@ impl Driver {
     }
 
     pub(crate) fn pool_map(&self, table: TableId, bins_max: usize) -> Option<PoolMap> {
-        let mut survey = Survey::new(self.lock().core.state(), table, bins_max)?;
+        let mut survey = PoolMapBuilder::new(self.lock().core.state(), table, bins_max)?;
         loop {
             let goes_on = survey.step(self.lock().core.state(), STEP_SLICES);
             if !goes_on {
@@ -139,7 +139,7 @@ impl State {
             table: scan.table(),
             table_name: name.unwrap_or_else(|| self.registry.name_of(scan.table())),
             columns: Arc::clone(&running.column_names),
-            class: self.core.class_of(id),
+            class: self.core.priority_of(id),
             order: scan.order(),
             is_sparse: scan.is_sparse(),
             weight: scan.weight(),

@@ -25,7 +25,7 @@ impl Driver {
         let first = ScanSpec { chunks, ..spec.clone() };
         let id = self.growing_pool(|state, now| {
             let id = state.core.start_scan(now, first.clone())?;
-            running.activity.set_priority(state.core.class_of(id));
+            running.activity.set_priority(state.core.priority_of(id));
             state.scans.insert(id, running.clone());
             if let Some(name) = &running.label.table {
                 state.registry.name_table(spec.table, name);
@@ -76,7 +76,7 @@ impl Driver {
                 return Ok(()); // Its workers are told when they ask.
             };
             state.core.extend_scan(now, scan, chunks.to_vec())?;
-            running.activity.set_priority(state.core.class_of(scan));
+            running.activity.set_priority(state.core.priority_of(scan));
             state.announce(scan, indexes(chunks));
             Ok(())
         })

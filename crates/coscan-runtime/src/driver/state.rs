@@ -21,7 +21,7 @@ use super::workers::Workers;
 use crate::chunks::decode_cache::DecodeCache;
 use crate::error::ScanError;
 use crate::memory::Credit;
-use crate::observe::events::Taps;
+use crate::observe::events::Subscribers;
 use crate::observe::recorder::Recorder;
 use crate::options::Options;
 use crate::tables::registry::{Registry, STEP_SLICES};
@@ -75,7 +75,7 @@ pub(super) struct State {
     pub(super) armed: Option<Time>,
     pub(super) effects: Effects,
     pub(super) totals: Totals,
-    pub(super) taps: Taps,
+    pub(super) taps: Subscribers,
     /// Memory that core could have handed out when the pump last looked for some.
     pub(super) searched_available_bytes: u64,
     /// Messages are swapped with this.
@@ -120,7 +120,7 @@ impl State {
             armed: None,
             effects: Effects::default(),
             totals: Totals::default(),
-            taps: Taps::default(),
+            taps: Subscribers::default(),
             searched_available_bytes: 0,
             spare: Vec::new(),
             end: None,
@@ -128,7 +128,7 @@ impl State {
     }
 
     /// Gives up all scans and registrations, because a panic has left them half changed. No scan can start any more.
-    pub(super) fn break_off(&mut self) {
+    pub(super) fn poison(&mut self) {
         let mut core = ActiveBufferManager::new(self.core.config(), PolicyKind::default().build());
         self.keep_handed_out(&mut core);
         self.core = RecordedManager::unrecorded(core);

@@ -68,7 +68,7 @@ impl State {
     }
 
     /// Something was released, or a scan or a load has ended: what nobody holds may go.
-    pub(super) fn let_go(&mut self, now: Time) {
+    pub(super) fn remove_unused(&mut self, now: Time) {
         let is_at_it = self.walks.iter().any(|walk| matches!(walk, Walk::LetGo));
         if !is_at_it {
             self.begin(Walk::LetGo, now);
@@ -88,7 +88,7 @@ impl State {
                 self.ended_scans -= 1;
                 self.ask_for_unneeded_no_more(now);
                 self.taps.send(now, || EventKind::ScanEnded { scan });
-                self.let_go(now);
+                self.remove_unused(now);
                 None
             }
             Walk::ReleaseTable { table, mut files } => {
@@ -103,14 +103,14 @@ impl State {
                     return Some(Walk::ReleaseTable { table, files: rest });
                 }
                 self.registry.release_table(table);
-                self.let_go(now);
+                self.remove_unused(now);
                 None
             }
             Walk::AnnounceAgain => self.announce_again().then_some(walk),
             Walk::RenewOwners => self.renew_owners(now).then_some(walk),
             Walk::LetGo => {
                 let Self { registry, core, slices_left, .. } = self;
-                registry.let_go(core, now, slices_left).then_some(walk)
+                registry.remove_unused(core, now, slices_left).then_some(walk)
             }
         }
     }

@@ -112,20 +112,20 @@ impl Events {
 
 /// Where events go. Without a watcher an event costs a look at an empty list.
 #[derive(Debug, Default)]
-pub(crate) struct Taps(Vec<Tap>);
+pub(crate) struct Subscribers(Vec<Subscriber>);
 
 #[derive(Debug)]
-struct Tap {
+struct Subscriber {
     sender: Sender<Event>,
     lost: Arc<AtomicU64>,
 }
 
-impl Taps {
+impl Subscribers {
     /// A watcher that holds at most so many events, at least one.
     pub(crate) fn add(&mut self, capacity: usize) -> Events {
         let (sender, receiver) = channel(capacity.max(1));
         let lost = Arc::new(AtomicU64::new(0));
-        self.0.push(Tap { sender, lost: Arc::clone(&lost) });
+        self.0.push(Subscriber { sender, lost: Arc::clone(&lost) });
         Events { receiver, lost }
     }
 

@@ -10,7 +10,7 @@ use crate::error::ScanError;
 
 /// Only the pages of the rows are read if they have less than this part of the bytes of their chunks. Whole chunks are
 /// shared with other scans, single pages hardly ever.
-const SPARSE_PART: u64 = 4;
+const SPARSE_DIVISOR: u64 = 4;
 
 /// Checks that ranges of rows ascend without overlap.
 pub(crate) fn check_rows(rows: &[Range<u64>]) -> Result<(), ScanError> {
@@ -48,5 +48,5 @@ pub(crate) fn sparse_pages(
     let chunks = rows.iter().flat_map(|rows| layout.chunks_in(rows.clone()));
     let whole: Vec<_> = chunks.map(|chunk| layout.rows(chunk)).collect();
     let (all, selected) = (table.pages_for(groups, &whole), table.pages_for(groups, rows));
-    (bytes(&selected).saturating_mul(SPARSE_PART) <= bytes(&all)).then_some(selected)
+    (bytes(&selected).saturating_mul(SPARSE_DIVISOR) <= bytes(&all)).then_some(selected)
 }

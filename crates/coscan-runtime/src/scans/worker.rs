@@ -98,7 +98,7 @@ impl Worker {
         self.yield_policy.next(self.scan.driver().cpu_scheduler(), self.scan.activity())
     }
 
-    pub(crate) async fn obey(&mut self, decision: YieldDecision) {
+    pub(crate) async fn apply(&mut self, decision: YieldDecision) {
         match decision {
             YieldDecision::Continue => return,
             YieldDecision::Yield => tokio::task::yield_now().await,

@@ -69,7 +69,7 @@ impl WorkerStream {
                         return Poll::Ready(self.settle(worker, next.map(Some)));
                     }
                     let work = async move {
-                        worker.obey(decision).await;
+                        worker.apply(decision).await;
                         let next = worker.next().await;
                         (worker, next)
                     };

@@ -14,13 +14,13 @@ use crate::sync::destructor::InDestructor;
 
 /// A place for a value that can be made again. It is empty until a value is put in, and again after memory was short
 /// while the value was not in use.
-pub struct CacheSlot<T> {
+pub struct CachedMetadata<T> {
     values: Arc<MetadataCache>,
     id: u64,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: Any + Send + Sync> CacheSlot<T> {
+impl<T: Any + Send + Sync> CachedMetadata<T> {
     pub(crate) fn new(values: &Arc<MetadataCache>) -> Self {
         let mut state = values.lock();
         state.next_id += 1;
@@ -49,7 +49,7 @@ impl<T: Any + Send + Sync> CacheSlot<T> {
     }
 }
 
-impl<T> Drop for CacheSlot<T> {
+impl<T> Drop for CachedMetadata<T> {
     fn drop(&mut self) {
         let _destructor = InDestructor::enter();
         let value = self.values.lock().take(self.id);
@@ -57,9 +57,9 @@ impl<T> Drop for CacheSlot<T> {
     }
 }
 
-impl<T> fmt::Debug for CacheSlot<T> {
+impl<T> fmt::Debug for CachedMetadata<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CacheSlot").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("CachedMetadata").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -173,10 +173,10 @@ mod tests {
     use super::*;
 
     /// Values of 100 bytes.
-    fn values(count: u64) -> (Arc<MetadataCache>, Vec<CacheSlot<u64>>) {
+    fn values(count: u64) -> (Arc<MetadataCache>, Vec<CachedMetadata<u64>>) {
         let cache = Arc::default();
         let slots = (0..count).map(|value| {
-            let slot = CacheSlot::new(&cache);
+            let slot = CachedMetadata::new(&cache);
             slot.put(Arc::new(value), 100);
             slot
         });
@@ -190,7 +190,7 @@ mod tests {
         let in_use = slots[1].get().unwrap();
         drop(slots[0].get());
         assert!(cache.drop_unused(MissingMemory { bytes: 201 }, || true));
-        let left = slots.iter().filter_map(CacheSlot::get).map(|value| *value);
+        let left = slots.iter().filter_map(CachedMetadata::get).map(|value| *value);
         assert_eq!(left.collect::<Vec<_>>(), [0, 1, 5]);
         drop(in_use);
     }

@@ -10,7 +10,7 @@ use crate::sync::destructor::InDestructor;
 use crate::tables::metadata_cache::MetadataCache;
 
 /// Optional metadata of one type takes at most this part of the budget.
-const OPTIONAL_PART: u64 = 8;
+const OPTIONAL_DIVISOR: u64 = 8;
 
 /// Memory that is counted as metadata, until this is dropped.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl MetadataReservation {
         of: TypeId,
         bytes: u64,
     ) -> Option<Self> {
-        let bytes_max = memory.budget_bytes() / OPTIONAL_PART;
+        let bytes_max = memory.budget_bytes() / OPTIONAL_DIVISOR;
         if bytes > bytes_max {
             return None; // However many others are dropped.
         }

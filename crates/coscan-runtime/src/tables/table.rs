@@ -161,8 +161,8 @@ fn register_file(driver: &Arc<Driver>, file: &ParquetFile) -> Option<(FileId, Pa
     let pages = (0..file.page_count()).map(PageIndex::from_usize);
     let page_bytes = pages.map(|page| file.page_bytes(page)).collect();
     let memory = driver.reserve_for_pages(file.page_count());
-    let held =
-        driver.registering(|registry, core| registry.hold_file(core, file, page_bytes, memory))?;
+    let held = driver
+        .registering(|registry, core| registry.acquire_file(core, file, page_bytes, memory))?;
     driver.share_file(file, held.0, held.1);
     Some(held)
 }

@@ -17,6 +17,7 @@ mod joint_scans;
 mod memory;
 mod opening;
 mod recording;
+mod shared_strings;
 mod sharing;
 mod slow_down;
 mod sparse_scans;

@@ -19,7 +19,7 @@ const ROWS: u64 = 4 * GROUPS * CHUNK_ROWS + 500;
 
 fn manager(policy: PolicyKind, pool_bytes: u64) -> BufferManager {
     let options = Options::with_pool_bytes(pool_bytes, 4 << 20).policy(policy);
-    manager_with(Options { request_bytes: 0, ..options })
+    manager_with(Options { request_cost_bytes: 0, ..options })
 }
 
 #[tokio::test]

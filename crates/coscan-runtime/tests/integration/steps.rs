@@ -136,7 +136,7 @@ async fn a_selection_of_pages_is_registered_step_by_step() {
     let table = fixture.table_of_chunks(GROUPS_OF_CHUNK, |store| store).await;
     let file = tempfile::NamedTempFile::new().unwrap();
     let written = tokio::fs::File::create(file.path()).await.unwrap();
-    let options = Options { request_bytes: 0, ..Options::with_pool_bytes(16 << 20, 16 << 20) };
+    let options = Options { request_cost_bytes: 0, ..Options::with_pool_bytes(16 << 20, 16 << 20) };
     let (manager, recording) = BufferManager::recorded(options, written).unwrap();
     let table = manager.register(table);
     let wanted: Vec<_> = (0..chunks).map(|chunk| chunk * GROUPS_OF_CHUNK + 2).collect();

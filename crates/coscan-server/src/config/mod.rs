@@ -78,7 +78,7 @@ pub struct Listen {
     pub postgres: Option<SocketAddr>,
     /// For Arrow Flight SQL.
     pub flight: Option<SocketAddr>,
-    /// For the window and metrics, over HTTP.
+    /// For the dashboard and metrics, over HTTP.
     pub http: Option<SocketAddr>,
 }
 

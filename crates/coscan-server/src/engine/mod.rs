@@ -8,7 +8,7 @@
 //!
 //! It is then [run](Engine::run) (`run`) in a `state` of DataFusion with a limit on its `memory`, as tasks (`query_task`)
 //! on threads that serve no connections (`query_threads`), that its joins give up now and then (`yielding`) and that users
-//! take by `turns`; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
+//! take by `reorder_buffer`; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
 //! only never reach DataFusion. Clients find the `functions`, the `pg_catalog` and the `information_schema` that they
 //! expect, with `empty_tables`. `errors` are told apart and hold no credentials.
 
@@ -51,7 +51,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 
 use arc_swap::ArcSwap;
-use coscan_datafusion::{Coscan, SharedTableProvider};
+use coscan_datafusion::{CoscanOptions, SharedTableProvider};
 use coscan_runtime::{BufferManager, OptionsError};
 use coscan_transport::Transport;
 use datafusion::catalog::CatalogProviderList;
@@ -78,8 +78,8 @@ pub use login::{LoginError, Proof};
 use parsing::Parser;
 pub(crate) use pg_catalog::is_list_of_oids;
 pub use plan::{Planned, Sql};
-use query_threads::QueryThreads;
 pub use query_threads::STACK_BYTES;
+use query_threads::{QueryPools, QueryThreads};
 pub use session::Session;
 pub use settings::Settings;
 pub use statements::Command;
@@ -94,7 +94,7 @@ pub struct Engine {
     users: Arc<Users>,
     queries: Arc<Queries>,
     limits: Limits,
-    coscan: Coscan,
+    coscan: CoscanOptions,
     tables: Arc<ArcSwap<Tables>>,
     /// The connections to other servers, if it shares.
     transport: OnceLock<Arc<Transport>>,
@@ -104,7 +104,7 @@ pub struct Engine {
     of_settings: Vec<Arc<ScalarUDF>>,
     pg_tables: Arc<PgCatalogStaticTables>,
     parser: Arc<Parser>,
-    threads: QueryThreads,
+    pools: Arc<QueryPools>,
     /// Processors, shared among the users of these threads.
     turns: Arc<Turns>,
     allocations: Arc<AllocationWatch>,
@@ -147,13 +147,14 @@ impl Engine {
         users: Arc<Users>,
         limits: &Limits,
     ) -> Result<Self, EngineError> {
+        let cores = available_parallelism().map_or(1, usize::from);
         let refused = |error: DataFusionError| EngineError::Sql(error.to_string());
         let config = SessionConfig::new().with_default_catalog_and_schema(CATALOG, SCHEMA);
         let context = SessionContext::new_with_config(config);
         // Before coscan is installed, which must be the last to change the session.
         setup_pg_catalog(&context, CATALOG, EmptyContextProvider)
             .map_err(|error| refused(*error))?;
-        let coscan = Coscan::new(manager);
+        let coscan = CoscanOptions::new(manager);
         coscan.clone().install(&context).map_err(refused)?;
         let mut base = SessionStateBuilder::new_from_existing(context.state())
             .with_physical_optimizer_rule(Arc::new(YieldingJoins))
@@ -184,10 +185,10 @@ impl Engine {
             of_settings,
             pg_tables: Arc::new(pg_tables),
             parser: Arc::default(),
-            threads: QueryThreads::new(None).map_err(EngineError::Threads)?,
-            turns: Turns::new(available_parallelism().map_or(1, usize::from)),
+            pools: QueryPools::new(cores).map_err(EngineError::Threads)?,
+            turns: Turns::new(cores),
             allocations: AllocationWatch::new(manager),
-            light_threads: QueryThreads::new(Some(LIGHT_THREADS)).map_err(EngineError::Threads)?,
+            light_threads: QueryThreads::new(LIGHT_THREADS).map_err(EngineError::Threads)?,
             password_checks: Semaphore::new(PASSWORD_CHECKS_MAX),
         })
     }

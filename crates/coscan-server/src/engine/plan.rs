@@ -120,7 +120,7 @@ impl Engine {
             return Ok(statements);
         }
         let (parser, owned) = (Arc::clone(&self.parser), text.to_owned());
-        self.on_planning_thread(session, text, move |_| parser.parse(&owned)).await
+        self.on_planning_thread(session, text, async move { parser.parse(&owned) }).await
     }
 
     /// Plans a statement, within what the user was granted. It needs no slot of queries and reads no data.
@@ -139,14 +139,14 @@ impl Engine {
         let (parser, state) = (Arc::clone(&self.parser), self.state(session));
         let (sql, owned): (_, Arc<str>) = (sql.into_parsed(), text.into());
         let _memory = self.reserve_for_plan(text)?;
-        self.on_planning_thread(session, text, move |threads| {
+        self.on_planning_thread(session, text, async move {
             let statement = match sql {
                 Some(statement) => *statement,
                 None => single(parser.parse(&owned)?)?,
             };
             match session_statement(&statement)? {
                 Some((command, statement)) => Ok(of_session(command, statement, &owned)),
-                None => threads.block_on(planned(&state, statement, owned)),
+                None => planned(&state, statement, owned).await,
             }
         })
         .await

@@ -2,16 +2,19 @@
 //! cannot be interrupted everywhere. What does not come back in time keeps its thread, and its slot, until it does; others
 //! get new threads.
 
-use tokio::runtime::Handle;
+use std::future::Future;
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use crate::engine::errors::panicked;
+use crate::engine::turns::Taker;
 use crate::engine::{Engine, Session};
 use crate::queries::{Deadline, QueryError, cancelled};
 
 impl Engine {
-    /// Does some work for a statement, within the user's share of the threads for it. The query shows in `system.queries`
-    /// meanwhile. Dropping the future cancels it.
+    /// Does some work for a statement, within the user's share of the threads for it and, like queries, in turns. The query
+    /// shows in `system.queries` meanwhile. Dropping the future cancels it.
     ///
     /// # Errors
     /// That of the work, or if it takes too long, is cancelled, or must not start.
@@ -19,20 +22,23 @@ impl Engine {
         &self,
         session: &Session,
         text: &str,
-        work: impl FnOnce(&Handle) -> Result<T, QueryError> + Send + 'static,
+        work: impl Future<Output = Result<T, QueryError>> + Send + 'static,
     ) -> Result<T, QueryError> {
         let registration = self.queries.register_planning(&session.user, text);
-        registration.admit_planning(session.settings().weight(&session.user)).await?;
+        let weight = session.settings().weight(&session.user);
+        registration.admit_planning(weight).await?;
         let planning = Instant::now().checked_add(self.limits.planning_time_max);
         let deadline = match self.deadline(session) {
             own if own.at.is_some_and(|at| planning.is_none_or(|planning| at < planning)) => own,
             _ => Deadline { at: planning, setting: "planning_time_max" },
         };
-        let (threads, held) = (self.threads.handle(), registration.work());
-        let handle = threads.clone();
-        let working = threads.spawn_blocking(move || {
-            let result = work(&handle);
-            drop(held);
+        let user: Arc<str> = session.user.name.as_str().into();
+        let (place, held) =
+            (self.pools.join(&user, self.turns.is_stuck(&user)), registration.work());
+        let taker = Taker { turns: Arc::clone(&self.turns), user, weight };
+        let working = place.threads().spawn_blocking(move || {
+            let result = place.threads().block_on(taker.task(Box::pin(work)));
+            drop((place, held));
             result
         });
         let cancel = registration.cancel_token().clone();
@@ -56,7 +62,6 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::Arc;
     use std::sync::mpsc;
 
     use coscan_runtime::{BufferManager, Options};
@@ -87,7 +92,7 @@ mod tests {
             let (busy, is_busy) = tokio::sync::oneshot::channel();
             let (engine, ann) = (Arc::clone(&engine), Arc::clone(ann));
             let planning = tokio::spawn(async move {
-                let work = move |_: &Handle| {
+                let work = async move {
                     busy.send(()).ok();
                     blocked.recv().ok();
                     Ok(())

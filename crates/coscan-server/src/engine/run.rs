@@ -42,15 +42,21 @@ impl Engine {
         };
         let registration = self.queries.register(&session.user, &planned.sql);
         let weight = session.settings().weight(&session.user);
-        let (threads, turns) = if is_light(&plan) {
+        let user: Arc<str> = session.user.name.as_str().into();
+        let (place, turns) = if is_light(&plan) {
             registration.start();
             // Looks at the server while queries keep their threads busy.
-            (self.light_threads.handle(), Turns::new(usize::MAX))
+            (None, Turns::new(usize::MAX))
         } else {
             registration.admit(weight).await?;
-            (self.threads.handle(), Arc::clone(&self.turns))
+            let place = self.pools.join(&user, self.turns.is_stuck(&user));
+            (Some(place), Arc::clone(&self.turns))
         };
-        let taker = Taker { turns, user: session.user.name.as_str().into(), weight };
+        let threads = match &place {
+            Some(place) => place.threads(),
+            None => self.light_threads.handle(),
+        };
+        let taker = Taker { turns, user, weight };
         let deadline = self.deadline(session);
         let cancel = registration.cancel_token().clone();
         let (state, environment) =
@@ -58,7 +64,8 @@ impl Engine {
         let plan_memory = self.reserve_for_plan(&planned.sql);
         let plan_memory = plan_memory.inspect_err(|error| registration.fail(error))?;
         let memory = &environment.runtime.memory_pool;
-        let query = QueryContext::new(&registration, &self.allocations, memory, taker, plan_memory);
+        let query =
+            QueryContext::new(&registration, &self.allocations, memory, taker, place, plan_memory);
         let started = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
@@ -122,9 +129,11 @@ mod tests {
 
     use coscan_runtime::{BufferManager, Options};
     use futures::{TryStreamExt, poll};
+    use tokio::runtime::Handle;
 
     use super::*;
     use crate::config::Limits;
+    use crate::engine::query_threads::PoolMember;
     use crate::engine::{Proof, Sql};
     use crate::users::Users;
 
@@ -138,14 +147,17 @@ mod tests {
         let limits = Limits { queries_running: 1, queries_waiting: 0, ..Limits::default() };
         let engine = Engine::new(&manager, users, &limits).unwrap();
         let session = engine.login("ann", Proof::None).await.unwrap();
-        let threads = engine.threads.handle();
-        let busy: Vec<_> = (0..threads.metrics().num_workers())
-            .map(|_| {
-                let (done, blocked) = std::sync::mpsc::channel::<()>();
-                threads.spawn(async move { blocked.recv().ok() });
-                done
-            })
-            .collect();
+        let users = (0..10).map(|user| Arc::from(user.to_string()));
+        let places: Vec<_> = users.map(|user| engine.pools.join(&user, false)).collect();
+        let keep_busy = |threads: Handle| {
+            let (done, blocked) = std::sync::mpsc::channel::<()>();
+            threads.spawn(async move { blocked.recv().ok() });
+            done
+        };
+        let threads = places.iter().map(PoolMember::threads);
+        let threads =
+            threads.flat_map(|threads| vec![threads.clone(); threads.metrics().num_workers()]);
+        let busy: Vec<_> = threads.map(keep_busy).collect();
         let other = engine.queries.register(&session.user, "takes the only slot");
         other.admit(1).await.unwrap();
         for sql in [

@@ -16,7 +16,7 @@ use crate::users::User;
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     weight: Option<u32>,
-    refresh: Option<u64>,
+    refresh_interval: Option<Duration>,
     sharing: Option<bool>,
     memory_limit: Option<u64>,
     statement_timeout: Option<Duration>,
@@ -64,8 +64,10 @@ impl Settings {
                 }
                 self.weight = weight;
             }
-            "coscan.refresh" => {
-                self.refresh = parse(value).map_err(|()| wrong("write a number of seconds"))?;
+            "coscan.refresh_interval" => {
+                let interval =
+                    value.map(|value| humantime::parse_duration(value.trim())).transpose();
+                self.refresh_interval = interval.map_err(|_| wrong("write a time such as '5s'"))?;
             }
             "coscan.sharing" => {
                 if !user.admin {
@@ -127,7 +129,10 @@ impl Settings {
         let name = canonical(name);
         Ok(match name.as_str() {
             "coscan.weight" => self.weight(user).to_string(),
-            "coscan.refresh" => self.refresh.map_or_else(String::new, |it| it.to_string()),
+            "coscan.refresh_interval" => {
+                let text = |interval| humantime::format_duration(interval).to_string();
+                self.refresh_interval.map_or_else(String::new, text)
+            }
             "coscan.sharing" => if self.sharing.unwrap_or(true) { "on" } else { "off" }.to_owned(),
             "coscan.memory_limit" => {
                 self.memory_limit.map_or_else(String::new, |it| it.to_string())
@@ -150,7 +155,8 @@ impl Settings {
     /// All settings, by name.
     #[must_use]
     pub fn all(&self, user: &User) -> Vec<(String, String)> {
-        let own = ["coscan.weight", "coscan.refresh", "coscan.sharing", "coscan.memory_limit"];
+        let own =
+            ["coscan.weight", "coscan.refresh_interval", "coscan.sharing", "coscan.memory_limit"];
         let own = own.into_iter().chain(["statement_timeout", "timezone", "session_authorization"]);
         let others = FIXED.iter().chain(&WITHOUT_EFFECT).map(|(name, _)| *name);
         let mut all: Vec<_> = own
@@ -168,7 +174,7 @@ impl Settings {
         options.execution.time_zone = Some(zone.unwrap_or_else(|| "UTC".to_owned()));
         if let Some(sharing) = options.extensions.get_mut::<SharingSettings>() {
             sharing.weight = self.weight(user);
-            sharing.refresh = self.refresh;
+            sharing.refresh_interval = self.refresh_interval;
             sharing.sharing = self.sharing.unwrap_or(true);
         }
     }

@@ -1,6 +1,5 @@
 //! Processors by turns: while queries of several users run, each user has as many tasks at work as there are processors,
-//! and no more, however many queries the user has. The system then shares the processors among users. A user alone has
-//! twice as many, so that threads are free for whoever comes.
+//! and no more, however many queries the user has. The system then shares the processors among users.
 //!
 //! A turn is one poll of a task. It is the system that takes a processor away from a turn that lasts long: nobody waits
 //! for the turns of others.
@@ -15,8 +14,8 @@ use std::time::{Duration, Instant};
 /// How long a user counts after the last turn: clients think between their queries.
 const ACTIVE: Duration = Duration::from_secs(1);
 
-/// Turns for each processor of a user who is alone.
-const ALONE: usize = 2;
+/// The turns of a user have not ended for so long: they keep their threads.
+const STUCK: Duration = Duration::from_millis(100);
 
 /// The turns of all queries.
 #[derive(Debug)]
@@ -71,10 +70,18 @@ impl Turns {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the turns of a user take all the processors, and none has ended for a while.
+    pub(super) fn is_stuck(&self, user: &str) -> bool {
+        let users = self.users();
+        users
+            .get(user)
+            .is_some_and(|own| own.turns >= self.processors && own.ended.elapsed() >= STUCK)
+    }
+
     /// The most turns of a user at once: as many as processors for the largest weight, fewer for others.
     fn most(&self, users: &HashMap<Arc<str>, User>, weight: u32) -> usize {
         if users.len() <= 1 {
-            return self.processors.saturating_mul(ALONE);
+            return usize::MAX;
         }
         let largest = users.values().map(|user| user.weight).max().unwrap_or(1).max(1);
         let share = self.processors.saturating_mul(weight as usize) / largest as usize;
@@ -209,11 +216,11 @@ mod tests {
     }
 
     #[test]
-    fn users_have_turns_by_weight_and_one_alone_leaves_some() {
+    fn several_users_have_turns_by_weight() {
         let turns = Turns::new(4);
         let [ann, bob, eve] =
             [("ann", 2), ("bob", 1), ("eve", 1)].map(|(user, weight)| taker(&turns, user, weight));
-        assert_eq!((0..20).filter(|_| begins(&ann)).count(), 8);
+        assert_eq!((0..8).filter(|_| begins(&ann)).count(), 8, "she is alone");
         assert_eq!((0..9).filter(|_| begins(&bob)).count(), 2);
         assert_eq!((0..9).filter(|_| begins(&eve)).count(), 2);
         (0..5).for_each(|_| turns.end(&ann));

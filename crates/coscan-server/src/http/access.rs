@@ -43,7 +43,7 @@ pub(super) struct Access {
     pub(super) local_metrics: bool,
 }
 
-/// Lets administrators through: the window shows the queries of all users.
+/// Lets administrators through: the dashboard shows the queries of all users.
 pub(super) async fn require_administrator(
     State(access): State<Access>,
     Extension(peer): Extension<Peer>,
@@ -52,7 +52,7 @@ pub(super) async fn require_administrator(
 ) -> Response {
     match access.admitted(&peer, request.headers()).await {
         Ok((user, _)) if !user.admin => {
-            let text = "the window shows the queries of all users: it is for administrators\n";
+            let text = "the dashboard shows the queries of all users: it is for administrators\n";
             (StatusCode::FORBIDDEN, text).into_response()
         }
         Ok((_, cookie)) => with(next.run(request).await, cookie),

@@ -8,14 +8,14 @@ macro_rules! files {
     ($($path:literal: $file:literal, $kind:literal;)*) => {
         /// Path, type and text of each file.
         const FILES: &[(&str, &str, &str)] =
-            &[$(($path, $kind, include_str!(concat!("window/", $file)))),*];
+            &[$(($path, $kind, include_str!(concat!("dashboard/", $file)))),*];
     };
 }
 
 files! {
     "/": "index.html", "text/html; charset=utf-8";
-    "/window.css": "window.css", "text/css; charset=utf-8";
-    "/window.js": "window.js", "text/javascript; charset=utf-8";
+    "/dashboard.css": "dashboard.css", "text/css; charset=utf-8";
+    "/dashboard.js": "dashboard.js", "text/javascript; charset=utf-8";
     "/feed.js": "feed.js", "text/javascript; charset=utf-8";
     "/state.js": "state.js", "text/javascript; charset=utf-8";
     "/map.js": "map.js", "text/javascript; charset=utf-8";

@@ -1,7 +1,7 @@
 //! The difference between a picture and what a watcher already has.
 
-use super::picture::{Map, Picture};
 use super::sample::{CELL_NUMBERS, MapPart, Sample, TableRow};
+use super::scheduler_snapshot::{Map, SchedulerSnapshot};
 
 /// The state of a watcher.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct WatcherState {
 
 impl WatcherState {
     /// The sample that brings the watcher up to date with a picture.
-    pub(super) fn sample(&mut self, picture: &Picture) -> Sample {
+    pub(super) fn sample(&mut self, picture: &SchedulerSnapshot) -> Sample {
         let mut sample = picture.sample.clone();
         if sample.tables == self.tables {
             sample.tables = None;
@@ -63,9 +63,9 @@ mod tests {
     use super::super::sample::LoadRow;
     use super::*;
 
-    fn picture(cells: &[u8], loads_before: u64, loads: u32) -> Picture {
+    fn picture(cells: &[u8], loads_before: u64, loads: u32) -> SchedulerSnapshot {
         let row = |chunk| LoadRow { chunk, ..LoadRow::default() };
-        Picture {
+        SchedulerSnapshot {
             sample: Sample { tables: Some(vec![TableRow::default()]), ..Sample::default() },
             maps: vec![Map { table: 1, columns: 1, bins: 4, chunks: 4, cells: cells.to_vec() }],
             loads: (0..loads).map(row).collect(),

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::WindowState;
+use super::DashboardState;
 use super::access::SeesServers;
 use crate::listen::{Gate, Protocol};
 use crate::queries::{Queries, Totals};
@@ -21,7 +21,7 @@ use crate::users::Users;
 const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 pub(super) async fn answer(
-    State(state): State<WindowState>,
+    State(state): State<DashboardState>,
     sees_servers: Option<Extension<SeesServers>>,
 ) -> Response {
     match text(&state, sees_servers.is_some()) {
@@ -30,7 +30,7 @@ pub(super) async fn answer(
     }
 }
 
-fn text(state: &WindowState, sees_servers: bool) -> Result<String, std::fmt::Error> {
+fn text(state: &DashboardState, sees_servers: bool) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("coscan");
     let report = state.manager.report();
     gauges(&mut registry, &report);

@@ -1,4 +1,4 @@
-//! The window: a web page that shows the scheduler at work, its data as events, and metrics.
+//! The dashboard: a web page that shows the scheduler at work, its data as events, and metrics.
 //!
 //! | path | what |
 //! |---|---|
@@ -21,10 +21,10 @@ mod changes;
 mod cookie;
 mod headers;
 mod metrics;
-mod picture;
 mod recorded;
 mod sample;
 mod sampling;
+mod scheduler_snapshot;
 mod serve;
 
 use std::convert::Infallible;
@@ -51,18 +51,18 @@ pub use sample::{
 pub use sampling::{Feed, Watcher};
 pub use serve::HttpServer;
 
-/// The state behind the routes: the feed of the window, and whether the server accepts queries.
+/// The state behind the routes: the feed of the dashboard, and whether the server accepts queries.
 #[derive(Clone, Debug)]
-pub struct WindowState {
+pub struct DashboardState {
     feed: Arc<Feed>,
     manager: BufferManager,
-    /// The engine and the connections of a server, if it is one's window.
+    /// The engine and the connections of a server, if it is one's dashboard.
     server: Option<(Arc<Engine>, Gate)>,
     is_ready: Arc<AtomicBool>,
 }
 
-impl WindowState {
-    /// The window of a manager. The manager is sampled only while someone watches. The server is ready from now on.
+impl DashboardState {
+    /// The dashboard of a manager. The manager is sampled only while someone watches. The server is ready from now on.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
@@ -72,7 +72,7 @@ impl WindowState {
         Self { feed, manager, server: None, is_ready: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// The window of a server: it also shows the users and SQL of scans, and the servers that share with it, and has metrics
+    /// The dashboard of a server: it also shows the users and SQL of scans, and the servers that share with it, and has metrics
     /// of queries, logins and connections.
     ///
     /// # Panics
@@ -99,14 +99,14 @@ impl WindowState {
 }
 
 /// All routes, without access control.
-pub fn router(state: WindowState) -> Router {
+pub fn router(state: DashboardState) -> Router {
     let all =
         probe_routes(state.clone()).merge(metrics_routes(state.clone())).merge(watch_routes(state));
     all.layer(map_response(headers::add))
 }
 
 /// `/healthz` and `/readyz`, which reveal nothing about queries and need no login.
-pub fn probe_routes(state: WindowState) -> Router {
+pub fn probe_routes(state: DashboardState) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
@@ -115,16 +115,16 @@ pub fn probe_routes(state: WindowState) -> Router {
 }
 
 /// `/metrics`: totals of all users.
-pub fn metrics_routes(state: WindowState) -> Router {
+pub fn metrics_routes(state: DashboardState) -> Router {
     Router::new().route("/metrics", get(metrics::answer)).with_state(state)
 }
 
 /// All other routes: the page and `/events`, which show the tables, columns and queries of all users.
-pub fn watch_routes(state: WindowState) -> Router {
+pub fn watch_routes(state: DashboardState) -> Router {
     assets::routes().route("/events", get(events)).with_state(state)
 }
 
-async fn ready(State(state): State<WindowState>) -> (StatusCode, &'static str) {
+async fn ready(State(state): State<DashboardState>) -> (StatusCode, &'static str) {
     match state.is_ready.load(Ordering::Relaxed) {
         true => (StatusCode::OK, "ready\n"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "not ready: the server is stopping\n"),
@@ -132,7 +132,7 @@ async fn ready(State(state): State<WindowState>) -> (StatusCode, &'static str) {
 }
 
 async fn events(
-    State(state): State<WindowState>,
+    State(state): State<DashboardState>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let watcher = state.feed.watch();
     let samples = futures::stream::unfold(watcher, async |mut watcher| {

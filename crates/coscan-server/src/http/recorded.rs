@@ -8,8 +8,10 @@ use coscan_runtime::core::{Action, ActiveBufferManager, Scan, ScanId, Time};
 use coscan_runtime::{ScanMetrics, ScanReport, ScanWait};
 
 use super::changes::WatcherState;
-use super::picture::{Picture, SCANS_MAX, TABLES_MAX, bins_max, map, scan_row};
 use super::sample::{LoadRow, MemoryRow, Sample, TableRow, TotalsRow, VERSION};
+use super::scheduler_snapshot::{
+    SCANS_MAX, SchedulerSnapshot, TABLES_MAX, bins_max, map, scan_row,
+};
 
 /// Time between two samples.
 const INTERVAL_NS: u64 = 100_000_000;
@@ -136,7 +138,7 @@ impl LogSampler {
         let loads = std::mem::take(&mut self.loads);
         let count = loads.len() as u64;
         let maps = maps.iter().map(map).collect();
-        let picture = Picture { sample, maps, loads, loads_before: self.loads_before };
+        let picture = SchedulerSnapshot { sample, maps, loads, loads_before: self.loads_before };
         self.loads_before += count;
         self.samples.push(self.watcher.sample(&picture));
     }
@@ -151,7 +153,7 @@ impl LogSampler {
             table: scan.table(),
             table_name: format!("table {}", scan.table()).into(),
             columns: scan.groups().iter().map(|group| column(group.0 as usize)).collect(),
-            class: manager.class_of(scan.id()),
+            class: manager.priority_of(scan.id()),
             order: scan.order(),
             is_sparse: scan.is_sparse(),
             weight: scan.weight(),

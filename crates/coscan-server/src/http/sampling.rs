@@ -9,8 +9,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::changes::WatcherState;
-use super::picture::{Picture, load_row};
 use super::sample::{LoadRow, Sample};
+use super::scheduler_snapshot::{SchedulerSnapshot, load_row};
 use crate::engine::Engine;
 
 /// The least time between two pictures.
@@ -26,7 +26,7 @@ const LOADS_MAX: usize = 2048;
 #[derive(Debug)]
 pub struct Feed {
     /// `None` once it has ended.
-    pictures: watch::Sender<Option<Arc<Picture>>>,
+    pictures: watch::Sender<Option<Arc<SchedulerSnapshot>>>,
     /// Notified when someone starts to watch.
     watched: Arc<Notify>,
 }
@@ -39,7 +39,7 @@ impl Feed {
     #[must_use]
     pub fn start(manager: BufferManager) -> Arc<Self> {
         let looked = manager.clone();
-        Self::start_with(manager, move || Picture::take(&looked))
+        Self::start_with(manager, move || SchedulerSnapshot::take(&looked))
     }
 
     /// As [`start`](Self::start), with the users and SQL of scans, and the servers that share.
@@ -49,7 +49,7 @@ impl Feed {
     #[must_use]
     pub fn of_engine(engine: Arc<Engine>) -> Arc<Self> {
         Self::start_with(engine.manager().clone(), move || {
-            let mut picture = Picture::take(engine.manager());
+            let mut picture = SchedulerSnapshot::take(engine.manager());
             picture.add_queries(engine.queries());
             if let Some(transport) = engine.transport() {
                 picture.add_servers(transport);
@@ -61,7 +61,7 @@ impl Feed {
     /// Shows what `look` returns.
     fn start_with(
         manager: BufferManager,
-        look: impl Fn() -> Picture + Clone + Send + 'static,
+        look: impl Fn() -> SchedulerSnapshot + Clone + Send + 'static,
     ) -> Arc<Self> {
         let watched = Arc::new(Notify::new());
         let feed = Arc::new(Self {
@@ -123,7 +123,7 @@ impl Drop for Feed {
 /// A subscriber of a feed.
 #[derive(Debug)]
 pub struct Watcher {
-    pictures: watch::Receiver<Option<Arc<Picture>>>,
+    pictures: watch::Receiver<Option<Arc<SchedulerSnapshot>>>,
     watcher: WatcherState,
 }
 
@@ -151,7 +151,7 @@ impl Sampler {
         Self { events, loads: VecDeque::new(), loads_before: 0 }
     }
 
-    fn complete(&mut self, mut picture: Picture) -> Picture {
+    fn complete(&mut self, mut picture: SchedulerSnapshot) -> SchedulerSnapshot {
         while let Some(event) = self.events.try_next() {
             self.loads.extend(load_row(&event));
         }
@@ -182,7 +182,7 @@ mod tests {
             let (manager, panics) = (manager.clone(), Arc::clone(&panics));
             move || {
                 assert!(!panics.load(Ordering::Relaxed), "this panic is meant");
-                Picture::take(&manager)
+                SchedulerSnapshot::take(&manager)
             }
         };
         let feed = Feed::start_with(manager, look);

@@ -1,4 +1,4 @@
-//! Serves the window: connections, TLS, shutdown.
+//! Serves the dashboard: connections, TLS, shutdown.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::access::{Access, Peer, require_administrator, require_user};
 use super::cookie::Cookies;
-use super::{WindowState, headers, metrics_routes, probe_routes, watch_routes};
+use super::{DashboardState, headers, metrics_routes, probe_routes, watch_routes};
 use crate::config::Http;
 use crate::engine::Engine;
 use crate::listen::{
@@ -28,11 +28,11 @@ const ALPN: &[u8] = b"http/1.1";
 /// The longest head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 32 << 10;
 
-/// Serves the window over HTTP.
+/// Serves the dashboard over HTTP.
 #[derive(Debug)]
 pub struct HttpServer {
     engine: Arc<Engine>,
-    state: WindowState,
+    state: DashboardState,
     pages: Router,
     /// With one, clients must use TLS.
     certificate: Option<Arc<Certificate>>,
@@ -55,7 +55,7 @@ impl HttpServer {
         certificate: Option<Arc<Certificate>>,
         gate: Gate,
     ) -> io::Result<Arc<Self>> {
-        let state = WindowState::of_server(Arc::clone(&engine), gate.clone());
+        let state = DashboardState::of_server(Arc::clone(&engine), gate.clone());
         let cookies = Cookies::new(certificate.is_some());
         let cookies =
             cookies.ok_or_else(|| io::Error::other("the system gives no random bytes"))?;
@@ -123,7 +123,7 @@ impl HttpServer {
 }
 
 /// All routes, each with its access control.
-fn pages(state: &WindowState, access: Access) -> Router {
+fn pages(state: &DashboardState, access: Access) -> Router {
     let watching = watch_routes(state.clone())
         .route_layer(from_fn_with_state(access.clone(), require_administrator));
     let numbers =

@@ -16,7 +16,7 @@ pub enum Protocol {
     Postgres,
     /// Arrow Flight SQL.
     Flight,
-    /// The window and metrics.
+    /// The dashboard and metrics.
     Http,
 }
 

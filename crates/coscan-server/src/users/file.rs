@@ -31,9 +31,14 @@ pub enum UsersError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// The file is no users file.
-    #[error("the users file is wrong: {0}")]
-    Toml(#[from] toml::de::Error),
+    /// The file is no users file. The line is told, not quoted: it may hold a verifier.
+    #[error("the users file is wrong, line {line}: {message}")]
+    Toml {
+        /// From 1 on.
+        line: usize,
+        /// The parser's words.
+        message: String,
+    },
     /// Entries are wrong, one sentence for each.
     #[error("the users file is wrong: {}", .0.join("; "))]
     Entries(Vec<String>),
@@ -87,7 +92,13 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Arc<User>>, UsersErro
 
 /// Reads the text of a users file.
 pub(super) fn parse(text: &str) -> Result<BTreeMap<String, Arc<User>>, UsersError> {
-    let file: File = toml::from_str(text)?;
+    let file: File = toml::from_str(text).map_err(|error| UsersError::Toml {
+        line: text[..error.span().map_or(0, |span| span.start.min(text.len()))]
+            .lines()
+            .count()
+            .max(1),
+        message: error.message().to_owned(),
+    })?;
     let (mut users, mut errors) = (BTreeMap::new(), Vec::new());
     for (name, entry) in file.users {
         match user(name.clone(), entry) {
@@ -148,6 +159,13 @@ mod tests {
         assert!(ann.verifier().unwrap().accepts("secret"));
         assert!(bob.tables.includes("b c") && !bob.tables.includes("c"));
         assert!(bob.weight == 1 && !bob.admin);
+    }
+
+    #[test]
+    fn a_wrong_line_is_told_but_not_quoted() {
+        let error =
+            parse("[users.a]\nverifier = SCRAM-SHA-256$4096:salt\n").unwrap_err().to_string();
+        assert!(error.contains("line 2") && !error.contains("salt"), "{error}");
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::window::table::table;
+use crate::dashboard::table::table;
 use axum::routing::get;
 use coscan_runtime::{BufferManager, Options, ScanLabel, ScanRequest};
-use coscan_server::http::{Feed, Sample, ServerRow, ServersRow, WindowState, router};
+use coscan_server::http::{DashboardState, Feed, Sample, ServerRow, ServersRow, router};
 use futures::StreamExt;
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -64,7 +64,7 @@ async fn serve(recording: String, manager: BufferManager) -> SocketAddr {
     let shown =
         std::env::var_os("COSCAN_RECORDING").map(|file| std::fs::read_to_string(file).unwrap());
     let shown = shown.unwrap_or_else(|| recording.clone());
-    let pages = router(WindowState::new(manager))
+    let pages = router(DashboardState::new(manager))
         .route("/run.jsonl", get(async move || recording))
         .route("/shown.jsonl", get(async move || shown))
         .route("/empty.jsonl", get(async move || empty));

@@ -1,4 +1,4 @@
-//! The window of a server: access control, and how its connections end.
+//! The dashboard of a server: access control, and how its connections end.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn administrators_see_the_window_users_the_numbers_strangers_nothing() {
     let wrong = basic("root", "wrong");
     for (path, login, expected) in [
         ("/", Some(&root), 200),
-        ("/window.js", Some(&root), 200),
+        ("/dashboard.js", Some(&root), 200),
         ("/metrics", Some(&root), 200),
         ("/metrics", Some(&ann), 200),
         ("/", Some(&ann), 403),
@@ -28,7 +28,7 @@ async fn administrators_see_the_window_users_the_numbers_strangers_nothing() {
         ("/", Some(&wrong), 401),
         ("/", None, 401),
         ("/events", None, 401),
-        ("/window.js", None, 401),
+        ("/dashboard.js", None, 401),
         ("/metrics", None, 401),
         ("/healthz", None, 200),
         ("/readyz", None, 200),
@@ -81,7 +81,7 @@ async fn a_cookie_stands_for_a_login_of_its_user() {
     let cookie = answer.cookie().unwrap();
     let attributes = answer.header("set-cookie").unwrap();
     assert!(attributes.contains("HttpOnly") && attributes.contains("SameSite=Strict"));
-    let again = get(running.http, "/window.js", &[("cookie", cookie)]).await;
+    let again = get(running.http, "/dashboard.js", &[("cookie", cookie)]).await;
     assert_eq!((again.status, again.header("set-cookie")), (200, None));
     let ann = basic("ann", PASSWORD);
     let other = get(running.http, "/", &[("cookie", cookie), (ann.0, &ann.1)]).await;

@@ -4,6 +4,7 @@
 mod browser;
 #[cfg(feature = "flight-sql")]
 mod clients;
+mod dashboard;
 mod engine;
 #[cfg(feature = "flight-sql")]
 mod flight;
@@ -16,5 +17,4 @@ mod ring;
 mod support;
 mod system_tables;
 mod tls;
-mod window;
 mod wire;

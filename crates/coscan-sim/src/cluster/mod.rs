@@ -280,7 +280,7 @@ impl<'a> Run<'a> {
 fn name(message: &Message) -> &'static str {
     match message {
         Message::Need { .. } => "need",
-        Message::Unneed { .. } => "unneed",
+        Message::Unneed { .. } => "remove_need",
         Message::End { .. } => "end",
         Message::Get { .. } => "get",
         Message::Cancel { .. } => "cancel",

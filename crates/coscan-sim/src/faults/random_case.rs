@@ -261,11 +261,11 @@ fn machine(random: &mut Random) -> Machine {
         },
     };
     let config = Config {
-        request_bytes: *random.choose(&[0, 5, 50]),
+        request_cost_bytes: *random.choose(&[0, 5, 50]),
         loads_in_flight_max: random.count(1, 4),
         space_timeout_ns: SPACE_TIMEOUT_NS,
         active_workers_max: *random.choose(&[1, 2, 5, usize::MAX]),
-        pause_ns: SPACE_TIMEOUT_NS / 10,
+        recheck_interval_ns: SPACE_TIMEOUT_NS / 10,
         wait_max_ns: SPACE_TIMEOUT_NS,
         ..Config::default()
     };

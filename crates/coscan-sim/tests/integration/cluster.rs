@@ -56,9 +56,18 @@ fn random_clusters_share_in_all_ways() {
             *messages.entry(name).or_default() += count;
         }
     }
-    for name in
-        ["need", "unneed", "end", "get", "cancel", "queued", "no room", "failed", "have", "evicted"]
-    {
+    for name in [
+        "need",
+        "remove_need",
+        "end",
+        "get",
+        "cancel",
+        "queued",
+        "no room",
+        "failed",
+        "have",
+        "evicted",
+    ] {
         let count = messages.get(name).copied().unwrap_or(0);
         assert!(count >= 20, "{name}: {count} of {messages:?}");
     }

@@ -44,7 +44,7 @@ fn run_under(policy: PolicyKind, workload: &Workload, cores: u32) -> Outcome {
     let mut machine = Machine::new(Disk::Perfect { ns_per_chunk: 100 }, cores);
     machine.config.space_timeout_ns = SPACE_TIMEOUT_NS;
     machine.config.wait_max_ns = SPACE_TIMEOUT_NS;
-    machine.config.pause_ns = SPACE_TIMEOUT_NS / 10;
+    machine.config.recheck_interval_ns = SPACE_TIMEOUT_NS / 10;
     machine.config.active_workers_max = 2;
     run(workload, &machine, policy.build(), Options::default()).unwrap()
 }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | The store of a URL ([`Stores`]) | `registry`; `direct`, `direct_reads` and `direct_file` (local files; `local_device` and `mounts`: their devices; `device`), `web`, `bucket` (S3, Google, Azure) |
 //! | Settings of the clouds ([`StoreOptions`]) | `cloud` (names of settings), `options`, `credentials` (hides them in errors) |
-//! | Stores across the network ([`Timeouts`]) | `remote` (explains errors), `timeouts`, `silence` (circuit breaker), `throttle` (stores that ask to slow down) |
+//! | Stores across the network ([`Timeouts`]) | `remote` (explains errors), `timeouts`, `circuit_breaker` (circuit breaker), `throttle` (stores that ask to slow down) |
 //! | The files at a location ([`list_files`]) | `listing`, `location` (parses), `glob_match` |
 //! | Slow devices, counts and faults ([`LimitedStore`], [`MeteredStore`], [`FaultyStore`]) | `limited`, `metered`, `faulty`, all through `delegate` |
 //! | Errors ([`StoreError`]) | `error`, `error_text` |
@@ -17,6 +17,7 @@
 //! small gaps share one ([`coalesce`]). A request is one contiguous range of one file.
 
 mod bucket;
+mod circuit_breaker;
 mod cloud;
 mod credentials;
 mod delegate;
@@ -39,7 +40,6 @@ mod random;
 mod ranges;
 mod registry;
 mod remote;
-mod silence;
 mod throttle;
 mod timeouts;
 mod web;

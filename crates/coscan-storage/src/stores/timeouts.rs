@@ -16,8 +16,8 @@ use object_store::client::{
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use tokio::time::{Instant, Sleep};
 
+use super::circuit_breaker::CircuitBreaker;
 use super::random::Jitter;
-use super::silence::Silence;
 use super::throttle::Throttle;
 
 /// Timeouts of a store across the network.
@@ -95,20 +95,20 @@ impl<C: HttpConnector> HttpConnector for Connector<C> {
 struct Service {
     client: HttpClient,
     timeouts: Timeouts,
-    silence: Arc<Silence>,
+    silence: Arc<CircuitBreaker>,
     throttle: Throttle,
 }
 
 impl Service {
     fn new(client: HttpClient, timeouts: Timeouts, jitter: Arc<Jitter>) -> Self {
         let idle = timeouts.idle;
-        let silence = Arc::new(Silence::new(idle * IDLE_TIMES_MAX, idle));
+        let silence = Arc::new(CircuitBreaker::new(idle * IDLE_TIMES_MAX, idle));
         Self { client, timeouts, silence, throttle: Throttle::new(jitter) }
     }
 
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let idle = self.timeouts.idle;
-        if let Some(length) = self.silence.is_gone() {
+        if let Some(length) = self.silence.is_open() {
             return Err(HttpError::new(HttpErrorKind::Unknown, Gone { length, idle }));
         }
         let asked = Instant::now();
@@ -177,7 +177,7 @@ struct Gone {
 struct IdleTimeoutBody {
     body: HttpResponseBody,
     idle: Duration,
-    silence: Arc<Silence>,
+    silence: Arc<CircuitBreaker>,
     /// Start and end of the wait for the next bytes. `None`, without a timeout, while no reader polls.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }

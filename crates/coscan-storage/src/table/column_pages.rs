@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
-use parquet::column::page::{Page, PageIterator, PageReader};
+use parquet::column::page::{PageIterator, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
@@ -18,7 +18,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::file::ParquetFile;
 use super::pages::{PageContents, StoredChunk, StoredPage};
-use super::prefix::{CutReader, LeafPrefix, LeafStart, WholePages};
+use super::prefix::LeafPrefix;
 use super::row_ranges::{DataPages, row_count, rows_of_row_groups};
 use super::segments::Segments;
 
@@ -28,7 +28,7 @@ pub(super) struct ColumnPages {
     row_groups: Vec<usize>,
     leaves: Range<usize>,
     /// For each leaf, its pages in each row group.
-    leaf_pages: Vec<Vec<LeafSource>>,
+    leaf_pages: Vec<Vec<LeafPages>>,
     /// The rows of the pages, a range per row group, counted from the first row of the chunk's first row group.
     pub(super) rows: Vec<Range<u64>>,
 }
@@ -56,7 +56,7 @@ impl ColumnPages {
             if in_row_group().any(|page| is_run(&page)) {
                 let (run_rows, pages) = LeafPages::of_runs(file, row_group, in_row_group())?;
                 rows.push(all_rows.start + run_rows.start..all_rows.start + run_rows.end);
-                leaf_pages[0].push(LeafSource::Stored(pages));
+                leaf_pages[0].push(pages);
                 continue;
             }
             let segments = Arc::new(Segments::new(
@@ -65,7 +65,7 @@ impl ColumnPages {
             rows.push(all_rows);
             for (leaf, pages) in leaves.clone().zip(&mut leaf_pages) {
                 let whole = LeafPages::whole(file, row_group, leaf, chunk.is_part, &segments);
-                pages.push(LeafSource::Stored(whole));
+                pages.push(whole);
             }
         }
         let metadata = Arc::clone(&file.metadata);
@@ -85,7 +85,7 @@ impl ColumnPages {
             row_groups.push(prefixes[0].row_group);
             rows.push(prefixes[0].rows.clone());
             for prefix in prefixes {
-                leaf_pages[prefix.leaf - leaves.start].push(LeafSource::of_prefix(file, prefix)?);
+                leaf_pages[prefix.leaf - leaves.start].push(LeafPages::of_prefix(file, prefix)?);
             }
         }
         let metadata = Arc::clone(&file.metadata);
@@ -115,34 +115,7 @@ impl RowGroups for ColumnPages {
     }
 }
 
-/// The source of the pages of one leaf in one row group.
-#[derive(Clone)]
-enum LeafSource {
-    Stored(LeafPages),
-    /// Cut off behind the wanted rows.
-    Cut(Vec<Page>),
-}
-
-impl LeafSource {
-    fn of_prefix(file: &ParquetFile, prefix: &LeafPrefix) -> Result<Self, ParquetError> {
-        match &prefix.pages {
-            LeafStart::Whole(pages) => Ok(Self::Stored(LeafPages::of_prefix(file, prefix, pages)?)),
-            LeafStart::Cut(pages, _) => {
-                let missing = || ParquetError::EOF("its first page is incomplete".to_owned());
-                Ok(Self::Cut(pages.pages().ok_or_else(missing)?.clone()))
-            }
-        }
-    }
-
-    fn reader(self) -> Result<Box<dyn PageReader>, ParquetError> {
-        match self {
-            Self::Stored(pages) => pages.reader(),
-            Self::Cut(pages) => Ok(Box::new(CutReader::new(pages))),
-        }
-    }
-}
-
-/// The pages of one leaf in one row group, as they are stored.
+/// The pages of one leaf in one row group.
 #[derive(Clone)]
 struct LeafPages {
     column: Arc<ColumnChunkMetaData>,
@@ -219,15 +192,11 @@ impl LeafPages {
     }
 
     /// The first pages of a column chunk.
-    fn of_prefix(
-        file: &ParquetFile,
-        prefix: &LeafPrefix,
-        pages: &WholePages,
-    ) -> Result<Self, ParquetError> {
-        let (start, bytes) = pages.pages();
+    fn of_prefix(file: &ParquetFile, prefix: &LeafPrefix) -> Result<Self, ParquetError> {
+        let (start, bytes) = prefix.pages.pages();
         let column = file.metadata.row_group(prefix.row_group).column(prefix.leaf).clone();
         let column = column.into_builder().set_total_compressed_size(bytes.len() as i64).build()?;
-        let locations = pages.listed().and_then(|listed| {
+        let locations = prefix.pages.listed().and_then(|listed| {
             DataPages::of(&file.metadata, prefix.row_group, prefix.leaf)?.locations.get(..listed)
         });
         Ok(Self {
@@ -245,13 +214,13 @@ impl LeafPages {
     }
 }
 
-struct LeafPagesIterator(std::vec::IntoIter<LeafSource>);
+struct LeafPagesIterator(std::vec::IntoIter<LeafPages>);
 
 impl Iterator for LeafPagesIterator {
     type Item = Result<Box<dyn PageReader>, ParquetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(LeafSource::reader)
+        self.0.next().map(LeafPages::reader)
     }
 }
 

@@ -1,6 +1,5 @@
 //! One version of a file, opened: its footer, its chunks and its pages.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -21,6 +20,7 @@ use super::pages::{StoredChunk, StoredPage};
 use super::panics::caught;
 use super::per_column::PerColumn;
 use super::read::from_store;
+use super::schema::repeated_name;
 use super::zones::Zones;
 use super::{
     ChunkStatistics, FileOptions, FileToOpen, FileVersion, MetadataReader, PageLayout, TableError,
@@ -295,10 +295,4 @@ impl fmt::Debug for ParquetFile {
             .field("rows", &self.row_count())
             .finish_non_exhaustive()
     }
-}
-
-/// A name that several columns share. Columns are found by name, so there must be none.
-fn repeated_name(fields: &Fields) -> Option<&str> {
-    let mut names = HashSet::new();
-    fields.iter().map(|field| field.name().as_str()).find(|&name| !names.insert(name))
 }

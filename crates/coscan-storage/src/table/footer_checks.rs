@@ -71,7 +71,7 @@ fn check_schema(reader: &mut Reader<'_>) -> Option<Result<(), String>> {
         if let Some(left) = open.last_mut() {
             *left -= 1;
         }
-        let [children] = reader.counts([CHILD_COUNT])?;
+        let children = reader.count_of(CHILD_COUNT)?;
         let children = children.unwrap_or(0);
         if children > count {
             let text = format!("an element of its schema has {children} children");

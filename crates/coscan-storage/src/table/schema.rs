@@ -6,6 +6,7 @@
 //! file, as DataFusion does with its defaults (`skip_metadata`, `schema_force_view_types`).
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::{Field, Fields, Schema};
@@ -127,4 +128,10 @@ pub(super) fn columns_of_files(
         });
     }
     columns
+}
+
+/// A name that several columns share. Columns are found by name, so there must be none.
+pub(super) fn repeated_name(fields: &Fields) -> Option<&str> {
+    let mut names = HashSet::new();
+    fields.iter().map(|field| field.name().as_str()).find(|&name| !names.insert(name))
 }

@@ -71,19 +71,18 @@ impl<'a> Reader<'a> {
         u64::try_from(self.integer()?).ok()
     }
 
-    /// Fields of the struct that begins here: 32-bit integers, not negative, and Booleans as 0 and 1.
-    pub(super) fn counts<const N: usize>(&mut self, wanted: [i16; N]) -> Option<[Option<u64>; N]> {
-        let mut counts = [None; N];
-        let mut id = 0;
+    /// A field of the struct that begins here: a 32-bit integer that is not negative. `Some(None)` if it is missing.
+    pub(super) fn count_of(&mut self, wanted: i16) -> Option<Option<u64>> {
+        let (mut count, mut id) = (None, 0);
         while let Some((next, kind)) = self.field(id)? {
-            match (wanted.iter().position(|&wanted| wanted == next), kind) {
-                (Some(position), I32) => counts[position] = Some(self.count()?),
-                (Some(position), TRUE | FALSE) => counts[position] = Some((kind == TRUE).into()),
-                _ => self.skip(kind)?,
+            if next == wanted && kind == I32 {
+                count = Some(self.count()?);
+            } else {
+                self.skip(kind)?;
             }
             id = next;
         }
-        Some(counts)
+        Some(count)
     }
 
     /// Identifier and type of the next field, after the field `last`; `Some(None)` at the end of the struct.

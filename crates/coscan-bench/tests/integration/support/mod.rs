@@ -7,7 +7,7 @@ use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use coscan_core::GroupIndex;
-use coscan_datafusion::{Coscan, SharedTableProvider};
+use coscan_datafusion::{CoscanOptions, SharedTableProvider};
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::table::FileOptions;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -72,7 +72,7 @@ impl Tables<'_> {
             let manager = BufferManager::new(options).unwrap();
             let table_options =
                 FileOptions { chunk_rows: self.chunk_rows, ..FileOptions::default() };
-            let coscan = Coscan::new(&manager).with_table_options(table_options);
+            let coscan = CoscanOptions::new(&manager).with_table_options(table_options);
             coscan.with_direct_bytes_max(0).install(&context).unwrap();
         }
         for (name, key) in self.keys {

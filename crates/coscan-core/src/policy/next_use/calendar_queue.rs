@@ -7,7 +7,7 @@ use crate::ids::{PageId, Time};
 use crate::policy::page_map::PageMap;
 
 /// The width of a bucket is at most one part in this many of its distance.
-const WIDTH_PART: u64 = 16;
+const WIDTH_DIVISOR: u64 = 16;
 
 /// The furthest next use that is told apart, in nanoseconds.
 const NS_MAX: u64 = u64::MAX / 4;
@@ -91,7 +91,7 @@ pub(super) fn earliest_bucket(now: Time, ns: u64) -> Time {
 }
 
 fn width(ns: u64) -> u64 {
-    (ns / WIDTH_PART).max(WIDTH_MIN_NS).next_power_of_two()
+    (ns / WIDTH_DIVISOR).max(WIDTH_MIN_NS).next_power_of_two()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{ChunkIndex, Index, PageId, ScanId, SlotIndex, TableId};
+use crate::ids::{ChunkIndex, Index, PageId, ScanId, ScanPosition, TableId};
 use crate::policy::rates::ScanRates;
 use crate::scan::Scan;
 use crate::set::IndexSet;
@@ -12,16 +12,16 @@ use crate::table::Table;
 /// The routes of scans that go through their chunks in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NextUseEstimator {
-    routes: BTreeMap<ScanId, Route>,
+    routes: BTreeMap<ScanId, ScanRuns>,
     /// Their slots, by table.
-    slots: BTreeMap<TableId, IndexSet<SlotIndex>>,
+    slots: BTreeMap<TableId, IndexSet<ScanPosition>>,
     rates: ScanRates,
 }
 
 impl NextUseEstimator {
     /// Adds a scan with the chunks that it needs now.
     pub(super) fn start(&mut self, state: &State, scan: &Scan, needed: &[ChunkIndex]) {
-        let mut route = Route::new(scan.table(), scan.slot());
+        let mut route = ScanRuns::new(scan.table(), scan.slot());
         route.append(state.table(scan.table()), needed);
         self.routes.insert(scan.id(), route);
         self.slots.entry(scan.table()).or_default().insert(scan.slot());
@@ -30,14 +30,15 @@ impl NextUseEstimator {
     /// A scan goes through these chunks, too. False, and nothing is added, if they are not behind all others.
     pub(super) fn extend(&mut self, state: &State, scan: &Scan, chunks: &[ChunkIndex]) -> bool {
         let route = self.routes.get_mut(&scan.id());
-        let is_behind = |route: &&mut Route| chunks.first().is_none_or(|&first| first >= route.end);
+        let is_behind =
+            |route: &&mut ScanRuns| chunks.first().is_none_or(|&first| first >= route.end);
         let Some(route) = route.filter(is_behind) else { return false };
         route.append(state.table(scan.table()), chunks);
         true
     }
 
     pub(super) fn remove(&mut self, scan: ScanId) {
-        let Some(Route { table, slot, .. }) = self.routes.remove(&scan) else { return };
+        let Some(ScanRuns { table, slot, .. }) = self.routes.remove(&scan) else { return };
         let slots = self.slots.get_mut(&table).expect("its scan was added");
         slots.remove(slot);
         if slots.is_empty() {
@@ -77,11 +78,11 @@ impl NextUseEstimator {
 
 /// The chunks of a scan as runs of neighbours with the same number of rows, so that a chunk is found in a few steps.
 #[derive(Clone, Debug)]
-struct Route {
+struct ScanRuns {
     /// Where its slot is in [`NextUseEstimator::slots`].
     table: TableId,
-    slot: SlotIndex,
-    legs: Vec<Leg>,
+    slot: ScanPosition,
+    legs: Vec<Run>,
     /// Rows of all its chunks.
     rows: u64,
     /// The index behind its last chunk.
@@ -89,7 +90,7 @@ struct Route {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Leg {
+struct Run {
     first: ChunkIndex,
     /// Rows of each of its chunks.
     chunk_rows: u64,
@@ -97,8 +98,8 @@ struct Leg {
     rows_before: u64,
 }
 
-impl Route {
-    fn new(table: TableId, slot: SlotIndex) -> Self {
+impl ScanRuns {
+    fn new(table: TableId, slot: ScanPosition) -> Self {
         Self { table, slot, legs: Vec::new(), rows: 0, end: ChunkIndex(0) }
     }
 
@@ -108,7 +109,7 @@ impl Route {
             let chunk_rows = table.rows(chunk);
             let continues = self.legs.last().is_some_and(|leg| leg.chunk_rows == chunk_rows);
             if self.end != chunk || !continues {
-                self.legs.push(Leg { first: chunk, chunk_rows, rows_before: self.rows });
+                self.legs.push(Run { first: chunk, chunk_rows, rows_before: self.rows });
             }
             self.rows += chunk_rows;
             self.end = ChunkIndex(chunk.0 + 1);
@@ -136,7 +137,7 @@ mod tests {
             table.add_chunk(&ChunkSpec { rows, slices: Vec::new() }, &[]);
         }
         let chunks = [0, 1, 2, 3, 5, 6, 8].map(ChunkIndex);
-        let route = || Route::new(TableId(0), SlotIndex(0));
+        let route = || ScanRuns::new(TableId(0), ScanPosition(0));
         let mut at_once = route();
         at_once.append(&table, &chunks);
         assert_eq!(chunks.map(|chunk| at_once.rows_before(chunk)), [0, 5, 10, 15, 22, 27, 32]);

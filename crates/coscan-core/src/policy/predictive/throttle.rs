@@ -8,7 +8,7 @@ use crate::scan::Scan;
 use crate::state::State;
 
 /// A scan is held back for at most one part in this many of its running time.
-const TIME_PART: u64 = 4;
+const TIME_DIVISOR: u64 = 4;
 
 /// A scan that is further behind than this many times the horizon of the pool will not catch up.
 const REACH: u64 = 4;
@@ -64,7 +64,7 @@ impl Throttle {
         let Some(held) = self.scans.get_mut(&scan.id()) else { return false };
         let now = state.now();
         let held_ns = held.ns + held.since.map_or(0, |since| now.since(since));
-        if held_ns > now.since(held.started) / TIME_PART {
+        if held_ns > now.since(held.started) / TIME_DIVISOR {
             return false;
         }
         let Some(horizon_ns) = self.horizon_ns else { return false };

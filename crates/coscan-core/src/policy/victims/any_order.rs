@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::classes::Class;
-use crate::ids::{SlotIndex, TableId};
+use crate::ids::{ScanPosition, TableId};
 use crate::policy::rates::ScanRates;
 use crate::scan::{Order, Scan};
 use crate::state::State;
@@ -16,7 +16,7 @@ pub(super) struct AnyOrderScans<'a> {
     state: &'a State,
     rates: ScanRates,
     /// For each table, nanoseconds and slot of its scans, soonest first.
-    by_table: BTreeMap<TableId, Vec<(u64, SlotIndex)>>,
+    by_table: BTreeMap<TableId, Vec<(u64, ScanPosition)>>,
 }
 
 impl<'a> AnyOrderScans<'a> {

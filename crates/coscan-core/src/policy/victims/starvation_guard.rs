@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{ChunkIndex, ClassIndex, GroupIndex, Index, PageId, SliceId, SlotIndex, TableId};
+use crate::ids::{
+    ChunkIndex, ClassIndex, GroupIndex, Index, PageId, ScanPosition, SliceId, TableId,
+};
 use crate::policy::{EvictionRequest, Strictness};
 use crate::scan::{Order, Scan};
 use crate::set::IndexSet;
@@ -24,11 +26,11 @@ pub(super) enum Verdict {
 struct Objectors {
     /// The table that was asked about last, and the slots of its scans in any order that another lost chunk may starve.
     table: Option<TableId>,
-    of_table: IndexSet<SlotIndex>,
+    of_table: IndexSet<ScanPosition>,
     /// The class that was asked about last, and those of them that need it and lack none of its pages, and the scan that
     /// the load is for.
     class: Option<(TableId, ClassIndex)>,
-    of_class: IndexSet<SlotIndex>,
+    of_class: IndexSet<ScanPosition>,
 }
 
 /// The chunks that scans lose by the victims chosen so far [CS07 Figure 3, `usefulForStarvedQuery`].
@@ -146,7 +148,7 @@ impl<'a> StarvationGuard<'a> {
 
     /// The slots of the scans in any order that one more lost chunk of a table may starve: all others have more chunks to
     /// spare than were lost. None unless [`Strictness::Strict`].
-    fn objectors_of(&self, id: TableId, table: &Table) -> IndexSet<SlotIndex> {
+    fn objectors_of(&self, id: TableId, table: &Table) -> IndexSet<ScanPosition> {
         let mut slots = IndexSet::new();
         if self.strictness == Strictness::Strict {
             let lost = self.lost.get(&id).map_or(0, BTreeMap::len);
@@ -172,7 +174,7 @@ impl<'a> StarvationGuard<'a> {
     }
 
     fn loses(scan: &Scan, chunk: ChunkIndex, pages: &[(GroupIndex, PageId)]) -> bool {
-        scan.counts_on(chunk) && pages.iter().any(|&(group, id)| scan.reads(group, id))
+        scan.depends_on(chunk) && pages.iter().any(|&(group, id)| scan.reads(group, id))
     }
 
     /// Whether a page of these chunks stays because of a scan that reads it.
@@ -198,7 +200,7 @@ impl<'a> StarvationGuard<'a> {
             }
         }
         let is_losing =
-            |chunk: &&ChunkIndex| scan.counts_on(**chunk) && !self.is_lost(scan, **chunk);
+            |chunk: &&ChunkIndex| scan.depends_on(**chunk) && !self.is_lost(scan, **chunk);
         let losing = chunks.iter().filter(is_losing).count();
         let ready_chunks = scan.ready_chunks().saturating_sub(self.lost_by(scan));
         let losses = if self.trigger_waits { 0 } else { losing };

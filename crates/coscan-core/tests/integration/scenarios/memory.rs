@@ -188,7 +188,7 @@ fn requests_are_met_by_stage_then_by_class_then_by_arrival() {
     let long = world.start(table, &[0], 0..800, &[NEVER]);
     let short = world.start(table, &[0], 0..30, &[NEVER]);
     let tiny = world.start(table, &[0], 0..10, &[NEVER]);
-    let classes = [tiny, short, long].map(|scan| world.manager.class_of(scan));
+    let classes = [tiny, short, long].map(|scan| world.manager.priority_of(scan));
     assert_eq!(classes, [PriorityClass::Tiny, PriorityClass::Short, PriorityClass::Long]);
     take_all(&mut world);
     let mut request = |stage, scan| world.request(stage, Some(scan), 10).unwrap();

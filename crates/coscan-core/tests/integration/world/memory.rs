@@ -98,7 +98,7 @@ impl World {
         scan: Option<ScanId>,
         bytes: u64,
     ) -> Result<TicketId, MissingMemory> {
-        let class = scan.map_or(PriorityClass::Tiny, |scan| self.manager.class_of(scan));
+        let class = scan.map_or(PriorityClass::Tiny, |scan| self.manager.priority_of(scan));
         let ticket = self.manager.request_memory(Time(self.now), stage, scan, bytes);
         let limits = self.memory.limits;
         let beside_floor = |it: MemoryLimits| it.budget_bytes.saturating_sub(floor_bytes(&it));

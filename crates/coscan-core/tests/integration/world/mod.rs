@@ -145,10 +145,10 @@ impl World {
         let config = Config {
             pool_bytes,
             loads_in_flight_max,
-            request_bytes: 0,
+            request_cost_bytes: 0,
             space_timeout_ns: SPACE_TIMEOUT_NS,
             active_workers_max,
-            pause_ns: SPACE_TIMEOUT_NS / 10,
+            recheck_interval_ns: SPACE_TIMEOUT_NS / 10,
             wait_max_ns: SPACE_TIMEOUT_NS,
         };
         Self {

@@ -41,7 +41,7 @@ impl DisplayAs for SharedScanExec {
             write!(f, "{choice}, ")?;
         }
         match &self.ordered_for {
-            None => write!(f, "order=any, why={}", self.why_any)?,
+            None => write!(f, "order=any, why={}", self.unordered_reason)?,
             Some(operator) => {
                 write!(f, "order=table, needed_by={operator}, workers={}", self.workers)?;
             }

@@ -1,11 +1,11 @@
 //! The scan operator.
 
-mod copies;
 mod display;
 mod execution;
 mod operator;
 mod pushdown;
-mod why_any;
+mod replica_choice;
+mod unordered_reason;
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::PlanProperties;
 
 use crate::execution::ranking::SortKey;
-use crate::planning::copies::CopyChoice;
-use crate::planning::direct::ScanRequirements;
 use crate::planning::pruning::NeededChunks;
+use crate::planning::replica_choice::CopyChoice;
+use crate::planning::unshared::ScanRequirements;
 use crate::tables::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use execution::ExecutionState;
-pub(crate) use why_any::WhyAny;
+pub(crate) use unordered_reason::UnorderedReason;
 
 /// Reads a shared table: the chunks that statistics and Bloom filters do not rule out, in the order in which the
 /// scheduler hands them out, or in the table's order if an operator above needs it.
@@ -78,7 +78,7 @@ pub struct SharedScanExec {
     /// What above needs the rows in the table's order: an operator, or ORDER BY. `None` if they come in any order.
     ordered_for: Option<Arc<str>>,
     /// Why they come in any order, if they do.
-    why_any: WhyAny,
+    unordered_reason: UnorderedReason,
     /// Of a scan in order: the number of chunks that are worked on at the same time.
     workers: usize,
     /// Whether the user's query itself repartitions its rows.
@@ -118,7 +118,7 @@ impl SharedScanExec {
             fetch: None,
             first_by: None,
             ordered_for: None,
-            why_any: WhyAny::NotNeeded,
+            unordered_reason: UnorderedReason::NotNeeded,
             workers: 1,
             has_user_partitioning: false,
             copy_choice: None,
@@ -132,8 +132,8 @@ impl SharedScanExec {
     }
 
     /// The same with the reason why its rows come in any order, for EXPLAIN.
-    pub(crate) fn in_any_order(&self, why_any: WhyAny) -> Self {
-        Self { why_any, ..self.clone() }
+    pub(crate) fn in_any_order(&self, unordered_reason: UnorderedReason) -> Self {
+        Self { unordered_reason, ..self.clone() }
     }
 
     /// The same, in order, for so many workers that an operator above has.

@@ -205,7 +205,7 @@ impl SharedScanExec {
         scan.has_user_partitioning = self.has_user_partitioning;
         scan.copy_choice.clone_from(&self.copy_choice);
         scan.ordered_for.clone_from(&self.ordered_for);
-        scan.why_any.clone_from(&self.why_any);
+        scan.unordered_reason.clone_from(&self.unordered_reason);
         scan.workers = self.workers;
         if scan.ordered_for.is_some() || !matches!(phase, FilterPushdownPhase::Pre) {
             scan.properties = Arc::clone(&self.properties);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::table::{ColumnTypes, FileOptions, PageLayout};
 use datafusion::prelude::SessionContext;
@@ -54,7 +54,7 @@ impl Variant {
             layout: PageLayout::Column,
             types: ColumnTypes::USUAL,
         };
-        Coscan::new(&BufferManager::new(options).unwrap())
+        CoscanOptions::new(&BufferManager::new(options).unwrap())
             .with_table_options(table_options)
             .with_direct_bytes_max(0)
             .install(context)

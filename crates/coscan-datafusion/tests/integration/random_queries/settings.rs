@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
@@ -33,7 +33,7 @@ struct Sharing {
     policy: PolicyKind,
     two_chunks: bool,
     /// Tables are those of the engine, shared query by query.
-    engine_tables: bool,
+    datafusion_tables: bool,
     /// Selective scans may be left to the engine.
     direct: bool,
     /// Tables have replicas.
@@ -46,11 +46,11 @@ impl Settings {
             0..=6 => PolicyKind::Relevance,
             _ => *random.pick(&PolicyKind::ALL),
         };
-        let (two_chunks, engine_tables) = (random.chance(40), random.chance(20));
+        let (two_chunks, datafusion_tables) = (random.chance(40), random.chance(20));
         let direct = random.chance(20);
         // From other numbers: the queries of a number stay the same.
-        let replicas = !engine_tables && Seeded(!random.0).chance(40);
-        let sharing = Sharing { policy, two_chunks, engine_tables, direct, replicas };
+        let replicas = !datafusion_tables && Seeded(!random.0).chance(40);
+        let sharing = Sharing { policy, two_chunks, datafusion_tables, direct, replicas };
         let mut options = vec![
             ("datafusion.execution.target_partitions", *random.pick(&["1", "2", "4"])),
             ("datafusion.execution.batch_size", *random.pick(&["16", "100", "8192"])),
@@ -112,7 +112,7 @@ impl<'a> Sessions<'a> {
     pub(crate) async fn managers(&self) -> Vec<BufferManager> {
         let shared = self.shared.lock().await;
         let managers = shared.values().map(|session| {
-            Coscan::of(&session.copied_config()).expect("installed").manager().clone()
+            CoscanOptions::of(&session.copied_config()).expect("installed").manager().clone()
         });
         managers.collect()
     }
@@ -122,13 +122,14 @@ impl<'a> Sessions<'a> {
         let usual = Options::with_pool_bytes(pool_bytes, DECODE_BYTES).policy(sharing.policy);
         let memory_bytes = usual.memory_bytes + OPERATOR_BYTES;
         let manager = BufferManager::new(Options { memory_bytes, ..usual }).unwrap();
-        let mut coscan = Coscan::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
+        let mut coscan =
+            CoscanOptions::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
         if !sharing.direct {
             coscan = coscan.with_direct_bytes_max(0);
         }
         let session = SessionContext::new();
         coscan.install(&session).unwrap();
-        if sharing.engine_tables {
+        if sharing.datafusion_tables {
             let factory = Arc::new(ListingTableFactory::new());
             session.state_ref().write().table_factories_mut().insert("PARQUET".to_owned(), factory);
         }

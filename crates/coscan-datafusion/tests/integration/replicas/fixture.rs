@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::compute::{sort_to_indices, take_record_batch};
-use coscan_datafusion::Coscan;
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::core::PolicyKind;
 use coscan_storage::stores::{DirectFileStore, StoreMetrics};
 use datafusion::prelude::SessionContext;
@@ -64,7 +64,7 @@ pub(crate) fn write_sorted(path: &Path, batch: &RecordBatch, column: i32) {
 pub(crate) struct Fixture {
     pub(crate) data: TempDir,
     pub(crate) context: SessionContext,
-    pub(crate) coscan: Coscan,
+    pub(crate) coscan: CoscanOptions,
     pub(crate) reads: Arc<StoreMetrics>,
 }
 
@@ -75,7 +75,7 @@ impl Fixture {
     }
 
     /// `adjust` changes what is installed.
-    pub(crate) async fn with(adjust: impl FnOnce(Coscan) -> Coscan) -> Self {
+    pub(crate) async fn with(adjust: impl FnOnce(CoscanOptions) -> CoscanOptions) -> Self {
         let fixture = Self::without_tables(adjust);
         let path = |name: &str| fixture.data.path().join(name);
         crate::support::write(&path("t.parquet"), &rows(), 100);
@@ -85,11 +85,11 @@ impl Fixture {
         fixture
     }
 
-    pub(crate) fn without_tables(adjust: impl FnOnce(Coscan) -> Coscan) -> Self {
+    pub(crate) fn without_tables(adjust: impl FnOnce(CoscanOptions) -> CoscanOptions) -> Self {
         let data = tempfile::tempdir().unwrap();
         let (stores, reads) = counted(DirectFileStore::new());
         let coscan =
-            Coscan::new(&crate::support::manager(PolicyKind::Relevance)).with_stores(stores);
+            CoscanOptions::new(&crate::support::manager(PolicyKind::Relevance)).with_stores(stores);
         let coscan = adjust(coscan.with_table_options(TABLE_OPTIONS));
         let context = plain();
         coscan.clone().install(&context).unwrap();

@@ -67,7 +67,7 @@ async fn planning_refreshes_replicas_where_it_refreshes_the_table() {
     write_part(&fixture, "t", "1.parquet", "id", 0, 2000);
     write_part(&fixture, "by_day", "1.parquet", "day", 0, 2000);
     fixture.create("t/", "by_day/").await;
-    run(&fixture.context, "SET coscan.refresh = 0").await;
+    run(&fixture.context, "SET coscan.refresh_interval = '0s'").await;
     write_part(&fixture, "by_day", "2.parquet", "day", 2000, ROWS);
     let by_day = "SELECT count(*), sum(id) FROM t WHERE day < 500";
     assert_eq!(run(&fixture.context, by_day).await, expected(2000), "the table has not grown");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
-use coscan_datafusion::{Coscan, SharedTableProvider};
+use coscan_datafusion::{CoscanOptions, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
@@ -87,7 +87,8 @@ pub(crate) fn plain() -> SessionContext {
 /// A session of four partitions with coscan, every scan shared.
 pub(crate) fn shared(manager: &BufferManager) -> SessionContext {
     let context = plain();
-    let coscan = Coscan::new(manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
+    let coscan =
+        CoscanOptions::new(manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
     coscan.install(&context).unwrap();
     context
 }
@@ -135,12 +136,12 @@ pub(crate) fn ids_of(batch: &RecordBatch) -> Vec<i64> {
 pub(crate) async fn metered(
     location: &Path,
     group_rows: usize,
-    adjust: impl FnOnce(Coscan) -> Coscan,
+    adjust: impl FnOnce(CoscanOptions) -> CoscanOptions,
 ) -> (SessionContext, Arc<StoreMetrics>) {
     write(&location.join("numbers.parquet"), &numbers(0..100_000), group_rows);
     let (stores, metrics) = counted(DirectFileStore::new());
     let options = FileOptions { chunk_rows: 10_000, ..FileOptions::default() };
-    let coscan = Coscan::new(&manager(PolicyKind::Relevance)).with_stores(stores);
+    let coscan = CoscanOptions::new(&manager(PolicyKind::Relevance)).with_stores(stores);
     let context = plain();
     adjust(coscan.with_table_options(options)).install(&context).unwrap();
     create(&context, "numbers", location).await;

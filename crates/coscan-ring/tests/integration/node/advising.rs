@@ -55,9 +55,9 @@ fn each_owner_is_told_what_is_needed_of_its_own_extents() {
     let of_peer = owned_by(1, &asker)[0];
     let rows = u64::from(of_peer.0) * ROWS_PER_PAGE;
     let rows = rows..rows + ROWS_PER_PAGE;
-    asker.unneed(5, FILE, std::slice::from_ref(&rows));
-    let unneed = Message::Unneed { scan: 5, file: FILE, rows: vec![rows] };
-    assert_eq!(messages(actions(&mut asker)), [(PEER, unneed)]);
+    asker.remove_need(5, FILE, std::slice::from_ref(&rows));
+    let remove_need = Message::Unneed { scan: 5, file: FILE, rows: vec![rows] };
+    assert_eq!(messages(actions(&mut asker)), [(PEER, remove_need)]);
     asker.end_need(5);
     let ends = messages(actions(&mut asker));
     assert_eq!(ends, [1, 2].map(|node| (NodeId(node), Message::End { scan: 5 })));

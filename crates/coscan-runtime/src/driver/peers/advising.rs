@@ -49,7 +49,7 @@ impl State {
         let rows = self.rows_of(scan, chunks, &mut BTreeMap::new());
         let Some(peers) = &mut self.peers else { return };
         for (file, rows) in rows {
-            peers.node.unneed(number, file, &rows);
+            peers.node.remove_need(number, file, &rows);
         }
     }
 
@@ -203,6 +203,6 @@ impl State {
             peers.interested.remove(&scan);
             self.core.cancel_scan(now, scan);
         }
-        self.let_go(now);
+        self.remove_unused(now);
     }
 }

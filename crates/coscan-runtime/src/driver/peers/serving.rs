@@ -139,7 +139,7 @@ impl State {
 
     pub(super) fn stop_serving(&mut self, served: Served, now: Time) {
         self.end_serving_scan(served, now);
-        self.let_go(now);
+        self.remove_unused(now);
     }
 
     fn end_serving_scan(&mut self, served: Served, now: Time) {

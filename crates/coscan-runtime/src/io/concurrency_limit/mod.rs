@@ -52,9 +52,10 @@ pub(crate) struct ConcurrencyLimits {
 }
 
 impl ConcurrencyLimits {
-    /// For requests of at most `request_bytes`. Latencies up to `wait` above those alone do not shrink a limit.
-    pub(crate) fn new(request_bytes: u64, wait: Duration) -> Self {
-        let floor = units(request_bytes).saturating_mul(u32::try_from(REQUESTS_MIN).unwrap_or(1));
+    /// For requests of at most `request_cost_bytes`. Latencies up to `wait` above those alone do not shrink a limit.
+    pub(crate) fn new(request_cost_bytes: u64, wait: Duration) -> Self {
+        let floor =
+            units(request_cost_bytes).saturating_mul(u32::try_from(REQUESTS_MIN).unwrap_or(1));
         Self { limits: Mutex::default(), floor, wait }
     }
 

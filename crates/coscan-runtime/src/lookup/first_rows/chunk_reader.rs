@@ -24,7 +24,7 @@ use crate::tables::table::SharedTable;
 const WINDOW_BYTES: u64 = 8 << 20;
 
 /// Chunks are read whole if more than one part in this many of their bytes would be read.
-const PART_MAX: u64 = 2;
+const READ_DIVISOR: u64 = 2;
 
 /// Reads the first rows of chunks of a table.
 pub(super) struct ChunkReader {
@@ -95,7 +95,7 @@ impl ChunkReader {
         while !pending.is_empty() {
             let of_pending = pending.iter().map(|column| column.prefix.needed_bytes());
             let needed_bytes = done_bytes + of_pending.sum::<u64>();
-            if needed_bytes.saturating_mul(PART_MAX) > all_bytes {
+            if needed_bytes.saturating_mul(READ_DIVISOR) > all_bytes {
                 return Err(Unfit::Bytes { needed_bytes, all_bytes });
             }
             let mut columns = self.take_window(&mut pending)?;

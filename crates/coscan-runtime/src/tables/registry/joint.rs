@@ -7,7 +7,7 @@ use coscan_core::log::RecordedManager;
 use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, TableId};
 
 use super::keys::{FileId, JointKey, TableKey};
-use super::{Leaving, Listing, OpenTable, Registry, TableNames};
+use super::{Listing, OpenTable, PendingRemoval, Registry, TableNames};
 use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::snapshot::Snapshot;
 
@@ -106,7 +106,7 @@ impl Registry {
     }
 
     /// A joint table has one holder less. Its tables are still held. If that was the last one, nobody finds it any more, and
-    /// it [is to go](Self::let_go).
+    /// it [is to go](Self::remove_unused).
     pub(crate) fn release_joint(&mut self, core: &RecordedManager, id: TableId) {
         let open = self.tables.get_mut(&id).expect("held by the caller");
         open.holders -= 1;
@@ -120,7 +120,7 @@ impl Registry {
             file.tables.retain(|&table| table != id);
         }
         let chunks = core.state().table(id).chunks().collect();
-        self.leaving.push(Leaving::Chunks { table: id, chunks, _memory: open.memory });
-        self.leaving.push(Leaving::Table(id));
+        self.leaving.push(PendingRemoval::Chunks { table: id, chunks, _memory: open.memory });
+        self.leaving.push(PendingRemoval::Table(id));
     }
 }

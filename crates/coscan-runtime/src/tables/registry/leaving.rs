@@ -11,13 +11,13 @@ use crate::tables::metadata_reservation::MetadataReservation;
 
 /// No longer held, but still in core. `_memory` returns when it is gone.
 #[derive(Debug)]
-pub(super) enum Leaving {
+pub(super) enum PendingRemoval {
     Chunks { table: TableId, chunks: Vec<ChunkIndex>, _memory: Vec<MetadataReservation> },
     Pages { pages: Range<PageId>, _memory: MetadataReservation },
     Table(TableId),
 }
 
-impl Leaving {
+impl PendingRemoval {
     /// Removes as much from core as is left of a step; true if something stays.
     fn step(&mut self, core: &mut RecordedManager, now: Time, slices_left: &mut usize) -> bool {
         match self {
@@ -49,7 +49,7 @@ impl Leaving {
 impl Registry {
     /// Removes from core what has no holders and is not in use, at most so many slices and pages. Call it when a load has
     /// ended. True if some is left that may go next.
-    pub(crate) fn let_go(
+    pub(crate) fn remove_unused(
         &mut self,
         core: &mut RecordedManager,
         now: Time,
@@ -58,13 +58,13 @@ impl Registry {
         let before = (self.leaving.len(), *slices_left);
         let mut held_up = BTreeSet::new();
         self.leaving.retain_mut(|leaving| {
-            if let Leaving::Table(table) = leaving
+            if let PendingRemoval::Table(table) = leaving
                 && held_up.contains(table)
             {
                 return true; // After its chunks.
             }
             let stays = *slices_left == 0 || leaving.step(core, now, slices_left);
-            if let Leaving::Chunks { table, .. } = leaving
+            if let PendingRemoval::Chunks { table, .. } = leaving
                 && stays
             {
                 held_up.insert(*table);

@@ -20,7 +20,7 @@ use coscan_storage::table::{PageLayout, ParquetFile, ParquetTable, TableFile};
 pub(crate) use joint::joint_groups;
 use keys::TableKey;
 pub(crate) use keys::{FileId, FileKey, JointKey};
-use leaving::Leaving;
+use leaving::PendingRemoval;
 pub(crate) use names::TableNames;
 
 use crate::tables::metadata_reservation::MetadataReservation;
@@ -82,7 +82,7 @@ pub(crate) struct Registry {
     /// `None` is that of tables without files.
     devices: BTreeMap<Option<Device>, DeviceId>,
     next_file: u64,
-    leaving: Vec<Leaving>,
+    leaving: Vec<PendingRemoval>,
 }
 
 impl OpenTable {
@@ -119,7 +119,7 @@ impl Registry {
     }
 
     /// Registers a file whose pages have these sizes, or finds it. The caller holds it from now on.
-    pub(crate) fn hold_file(
+    pub(crate) fn acquire_file(
         &mut self,
         core: &mut RecordedManager,
         file: &ParquetFile,
@@ -231,7 +231,7 @@ impl Registry {
         self.tables[&id].files[&file].chunks.iter().flatten().copied().collect()
     }
 
-    /// A snapshot no longer lists a file. What nobody holds any more [is to go](Self::let_go); the caller drops its store.
+    /// A snapshot no longer lists a file. What nobody holds any more [is to go](Self::remove_unused); the caller drops its store.
     pub(crate) fn release_file(&mut self, table: TableId, file: FileId) -> Option<TableFile> {
         let open = self.files.get_mut(&file).expect("held by the caller");
         open.holders -= 1;
@@ -241,7 +241,7 @@ impl Registry {
         if listing.holders == 0 {
             let listing = listed.files.remove(&file).expect("found above");
             let chunks = listing.chunks.into_iter().flatten().collect();
-            self.leaving.push(Leaving::Chunks { table, chunks, _memory: listing.memory });
+            self.leaving.push(PendingRemoval::Chunks { table, chunks, _memory: listing.memory });
             open.tables.retain(|&other| other != table);
         }
         if open.holders > 0 {
@@ -249,19 +249,19 @@ impl Registry {
         }
         let open = self.files.remove(&file).expect("found above");
         let pages = open.first_page..PageId(open.first_page.0 + open.page_count);
-        self.leaving.push(Leaving::Pages { pages, _memory: open.memory });
+        self.leaving.push(PendingRemoval::Pages { pages, _memory: open.memory });
         self.by_key.remove(&open.key);
         Some(open.file)
     }
 
-    /// A snapshot is gone, with all its files. What nobody holds any more [is to go](Self::let_go).
+    /// A snapshot is gone, with all its files. What nobody holds any more [is to go](Self::remove_unused).
     pub(crate) fn release_table(&mut self, table: TableId) {
         let open = self.tables.get_mut(&table).expect("held by the caller");
         open.holders -= 1;
         if open.holders == 0 {
             self.by_name.remove(&open.key);
             self.tables.remove(&table);
-            self.leaving.push(Leaving::Table(table));
+            self.leaving.push(PendingRemoval::Table(table));
         }
     }
 

@@ -24,6 +24,7 @@ pub use watch::{Allocator, set_allocator};
 #[derive(Debug)]
 pub(super) struct Allocations {
     watch: Arc<AllocationWatch>,
+    user: Arc<str>,
     reserved: Arc<dyn MemoryPool>,
     /// Less what was freed and handed over.
     bytes: AtomicI64,
@@ -31,8 +32,12 @@ pub(super) struct Allocations {
 }
 
 impl Allocations {
-    fn new(watch: Arc<AllocationWatch>, reserved: Arc<dyn MemoryPool>) -> Self {
-        Self { watch, reserved, bytes: AtomicI64::new(0), ended: Sender::new(None) }
+    fn new(watch: Arc<AllocationWatch>, user: Arc<str>, reserved: Arc<dyn MemoryPool>) -> Self {
+        Self { watch, user, reserved, bytes: AtomicI64::new(0), ended: Sender::new(None) }
+    }
+
+    fn user(&self) -> &str {
+        &self.user
     }
 
     /// Runs a step of the query and counts what it allocates.
@@ -42,7 +47,7 @@ impl Allocations {
         let before = now();
         let result = step();
         self.add(now() - before);
-        if self.is_suspect() && !self.has_ended() {
+        if self.unreserved_bytes() >= watch::QUERY_BYTES_MIN && !self.has_ended() {
             self.watch.look();
         }
         result
@@ -72,10 +77,6 @@ impl Allocations {
     fn held_bytes(&self) -> u64 {
         let allocated = u64::try_from(self.bytes.load(Ordering::Relaxed)).unwrap_or(0);
         allocated.max(self.reserved.reserved() as u64)
-    }
-
-    fn is_suspect(&self) -> bool {
-        self.unreserved_bytes() >= self.watch.suspect_bytes()
     }
 
     fn has_ended(&self) -> bool {

@@ -52,7 +52,8 @@ fn the_query_that_took_most_ends_once_the_process_has_too_much() {
     resident.store(200 << 20, Ordering::Relaxed);
     let [small, large, reserved] = [pool(), pool(), pool()];
     let memory = MemoryConsumer::new("sort").register(&reserved);
-    let [small, large, reserved] = [small, large, reserved].map(|pool| watch.query(&pool));
+    let [small, large, reserved] = [("ann", small), ("bob", large), ("eve", reserved)]
+        .map(|(user, pool)| watch.query(&user.into(), &pool));
     memory.try_grow(900 << 20).unwrap();
     resident.store(1300 << 20, Ordering::Relaxed);
     allocate(&reserved, 900 * MIB);
@@ -75,10 +76,23 @@ fn the_query_that_took_most_ends_once_the_process_has_too_much() {
 }
 
 #[test]
+fn many_queries_of_one_user_count_together() {
+    let resident: &AtomicU64;
+    let watch = watch!(resident, 0);
+    resident.store(2000 << 20, Ordering::Relaxed);
+    let other = watch.query(&"bob".into(), &pool());
+    allocate(&other, 40 * MIB);
+    let queries: Vec<_> = (0..8).map(|_| watch.query(&"ann".into(), &pool())).collect();
+    queries.iter().zip(9..).for_each(|(query, mib)| allocate(query, mib * MIB));
+    let ended = queries.iter().filter(|query| error(query).is_some()).count();
+    assert!(ended > 0 && error(&other).is_none(), "{ended}");
+}
+
+#[test]
 fn no_query_ends_for_memory_that_the_allocator_keeps() {
     let resident: &AtomicU64;
     let watch = watch!(resident, 500 << 20);
-    let query = watch.query(&pool());
+    let query = watch.query(&"ann".into(), &pool());
     resident.store(1200 << 20, Ordering::Relaxed);
     allocate(&query, 300 * MIB);
     assert_eq!(error(&query), None);
@@ -89,7 +103,7 @@ fn no_query_ends_for_memory_that_the_allocator_keeps() {
 fn what_was_freed_or_handed_over_does_not_count() {
     let resident: &AtomicU64;
     let watch = watch!(resident, 0);
-    let query = watch.query(&pool());
+    let query = watch.query(&"ann".into(), &pool());
     resident.store(2000 << 20, Ordering::Relaxed);
     allocate(&query, -500 * MIB);
     for _ in 0..10 {

@@ -1,5 +1,6 @@
 //! The memory of the process, and who is to blame for too much of it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -27,11 +28,14 @@ pub fn set_allocator(allocator: Allocator) {
     let _only_once = ALLOCATOR.set(allocator);
 }
 
-/// A query is not ended for less than one of so many parts of the memory.
-const SUSPECT_PART: u64 = 16;
+/// No query is ended unless those of its user have one of so many parts of the memory beside what they reserved.
+const SUSPECT_DIVISOR: u64 = 16;
 
 /// Nor for less than this, in bytes: batches of wide rows that are on their way.
 const SUSPECT_BYTES_MIN: u64 = 32 << 20;
+
+/// Queries that have less, in bytes, are not the reason.
+pub(super) const QUERY_BYTES_MIN: u64 = 8 << 20;
 
 /// Beside what it has without queries, the process may have so many tenths of the memory.
 const PROCESS_TENTHS: u64 = 11;
@@ -41,7 +45,7 @@ const GIVE_BACK_EVERY: Duration = Duration::from_millis(100);
 const GIVE_BACK_AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
 /// What helps: one of so many parts of the memory.
-const HELP_PART: u64 = 64;
+const HELP_DIVISOR: u64 = 64;
 
 /// How often it looks who is to blame: what was ended needs some time to end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -74,12 +78,14 @@ impl AllocationWatch {
         Arc::new(Self { allocator, manager, idle_bytes, queries, looked, look_every })
     }
 
-    /// A query that reserves its memory in a pool of its own.
+    /// A query of a user that reserves its memory in a pool of its own.
     pub(in crate::engine) fn query(
         self: &Arc<Self>,
+        user: &Arc<str>,
         reserved: &Arc<dyn MemoryPool>,
     ) -> Arc<Allocations> {
-        let allocations = Arc::new(Allocations::new(Arc::clone(self), Arc::clone(reserved)));
+        let (watch, user, reserved) = (Arc::clone(self), Arc::clone(user), Arc::clone(reserved));
+        let allocations = Arc::new(Allocations::new(watch, user, reserved));
         if let Some(allocator) = self.allocator {
             self.idle_bytes.get_or_init(|| self.beside_budget_bytes(allocator));
             let mut queries = self.queries();
@@ -93,9 +99,9 @@ impl AllocationWatch {
         self.allocator
     }
 
-    /// How much of a query is worth a look, in bytes.
+    /// How much of a user's queries is too much when memory is short, in bytes.
     pub(super) fn suspect_bytes(&self) -> u64 {
-        (self.memory_bytes() / SUSPECT_PART).max(SUSPECT_BYTES_MIN)
+        (self.memory_bytes() / SUSPECT_DIVISOR).max(SUSPECT_BYTES_MIN)
     }
 
     /// What the process has that the budget does not count.
@@ -134,7 +140,7 @@ impl AllocationWatch {
             }
             tokio::task::spawn_blocking(allocator.give_back).await.ok();
             let helped = before.saturating_sub((allocator.resident_bytes)());
-            every = if helped >= self.memory_bytes() / HELP_PART {
+            every = if helped >= self.memory_bytes() / HELP_DIVISOR {
                 GIVE_BACK_EVERY
             } else {
                 (every * 2).min(GIVE_BACK_AT_LEAST_EVERY)
@@ -142,8 +148,8 @@ impl AllocationWatch {
         }
     }
 
-    /// Ends the query that has allocated most, if the process has too much memory even without those that are about to
-    /// end.
+    /// Ends the largest query of the user who has allocated most, if the process has too much memory even without queries
+    /// that are about to end. What the queries of a user have counts together: many small ones are as bad as a large one.
     pub(super) fn look(&self) {
         let Some(allocator) = self.allocator else { return };
         // One looks at a time.
@@ -162,8 +168,19 @@ impl AllocationWatch {
         if (allocator.resident_bytes)() <= most {
             return;
         }
-        let suspects = queries.iter().filter(|query| query.is_suspect() && !query.has_ended());
-        if let Some(query) = suspects.max_by_key(|query| query.unreserved_bytes()) {
+        let mut users: BTreeMap<&str, (u64, Vec<(u64, &Allocations)>)> = BTreeMap::new();
+        for query in queries.iter().filter(|query| !query.has_ended()) {
+            let bytes = query.unreserved_bytes();
+            let (sum, of_user) = users.entry(query.user()).or_default();
+            *sum += bytes;
+            of_user.push((bytes, query));
+        }
+        let most = users.into_values().max_by_key(|(sum, _)| *sum);
+        let Some((_, queries)) = most.filter(|(sum, _)| *sum >= self.suspect_bytes()) else {
+            return;
+        };
+        let largest = queries.into_iter().max_by_key(|(bytes, _)| *bytes);
+        if let Some((_, query)) = largest.filter(|(bytes, _)| *bytes >= QUERY_BYTES_MIN) {
             query.end();
         }
     }

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::TextMemory;
 use crate::engine::allocations::{AllocationWatch, Allocations};
 use crate::engine::errors::{from_engine, panicked};
+use crate::engine::query_threads::PoolMember;
 use crate::engine::turns::Taker;
 use crate::queries::{QueryError, QueryRegistration, Work};
 
@@ -34,6 +35,7 @@ pub(super) struct QueryContext {
     allocations: Arc<Allocations>,
     batch: Mutex<Batch>,
     taker: Taker,
+    _place: Option<PoolMember>,
     /// For the plan.
     _memory: Option<TextMemory>,
     _work: Work,
@@ -54,9 +56,10 @@ impl QueryContext {
         watch: &Arc<AllocationWatch>,
         memory: &Arc<dyn MemoryPool>,
         taker: Taker,
+        place: Option<PoolMember>,
         plan_memory: Option<TextMemory>,
     ) -> Self {
-        let allocations = watch.query(memory);
+        let allocations = watch.query(&taker.user, memory);
         let memory = MemoryConsumer::new("expressions").register(memory);
         let batch = Batch { memory, bytes: HashMap::new() };
         Self {
@@ -64,6 +67,7 @@ impl QueryContext {
             allocations,
             batch: Mutex::new(batch),
             taker,
+            _place: place,
             _memory: plan_memory,
             _work: registration.work(),
         }

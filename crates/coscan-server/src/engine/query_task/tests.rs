@@ -16,12 +16,12 @@ fn context(registration: &QueryRegistration) -> QueryContext {
     let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
     let taker = Taker { turns: Turns::new(2), user: "ann".into(), weight: 1 };
     let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
-    QueryContext::new(registration, &AllocationWatch::new(&manager), &memory, taker, None)
+    QueryContext::new(registration, &AllocationWatch::new(&manager), &memory, taker, None, None)
 }
 
 #[tokio::test]
 async fn a_panic_is_an_error_and_not_the_end_of_the_rows() {
-    let threads = QueryThreads::new(None).unwrap();
+    let threads = QueryThreads::new(2).unwrap();
     let schema = Arc::new(Schema::empty());
     let batch = RecordBatch::new_empty(Arc::clone(&schema));
     let batches = stream::iter(0..2).map(move |number| match number {
@@ -43,7 +43,7 @@ async fn a_panic_is_an_error_and_not_the_end_of_the_rows() {
 
 #[tokio::test]
 async fn work_that_does_not_notice_that_it_was_cancelled_keeps_its_slot() {
-    let threads = QueryThreads::new(None).unwrap();
+    let threads = QueryThreads::new(2).unwrap();
     let limits = Limits { queries_running: 1, queries_waiting: 0, ..Limits::default() };
     let queries = Queries::new(&limits, false);
     let user = Users::anyone().find("ann").unwrap();
@@ -80,7 +80,7 @@ async fn work_that_does_not_notice_that_it_was_cancelled_keeps_its_slot() {
 
 #[tokio::test]
 async fn a_query_that_took_too_much_memory_ends_with_the_reason_though_it_waits() {
-    let threads = QueryThreads::new(None).unwrap();
+    let threads = QueryThreads::new(2).unwrap();
     let schema = Arc::new(Schema::empty());
     let batch = RecordBatch::new_empty(Arc::clone(&schema));
     let batches = stream::once(async { Ok(batch) }).chain(stream::pending());

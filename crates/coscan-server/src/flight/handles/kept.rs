@@ -13,7 +13,7 @@ pub(super) type Key = [u8; 32];
 /// The order in which values are dropped: spent ones first, then by their last use (uses are numbered).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    pub(super) is_unspent: bool,
+    pub(super) is_unused: bool,
     pub(super) last_use: u64,
 }
 
@@ -87,10 +87,10 @@ impl<T> Kept<T> {
     /// spent values and the start of the others.
     pub(super) fn remove_expired(&mut self, lifetime: Duration) -> Vec<Entry<T>> {
         let mut removed = Vec::new();
-        for is_unspent in [false, true] {
-            let first = Rank { is_unspent, last_use: 0 };
+        for is_unused in [false, true] {
+            let first = Rank { is_unused, last_use: 0 };
             while let Some((rank, key)) = self.order.range(first..).next()
-                && rank.is_unspent == is_unspent
+                && rank.is_unused == is_unused
                 && self.entries.get(key).is_some_and(|entry| entry.used.elapsed() >= lifetime)
             {
                 let key = *key;
@@ -128,6 +128,6 @@ impl<T> Kept<T> {
 
     #[cfg(test)]
     pub(super) fn are_all_unspent(&self) -> bool {
-        self.order.keys().all(|rank| rank.is_unspent)
+        self.order.keys().all(|rank| rank.is_unused)
     }
 }

@@ -50,7 +50,7 @@ impl<T: Clone> Handles<T> {
         let filled = SystemRandom::new().fill(&mut handle);
         filled.map_err(|_| Status::internal("the system gives no random bytes"))?;
         let mut kept = self.lock();
-        let rank = Rank { is_unspent: true, last_use: kept.next_use() };
+        let rank = Rank { is_unused: true, last_use: kept.next_use() };
         let entry = Entry { user: user.into(), bytes, used: Instant::now(), rank, value };
         let expired = kept.remove_expired(self.bounds.lifetime);
         let removed = kept.make_room(self.bounds, &entry);
@@ -98,7 +98,7 @@ impl<T: Clone> Handles<T> {
         }
         let mut entry = kept.remove(&key)?;
         entry.used = Instant::now();
-        entry.rank.is_unspent &= !spend;
+        entry.rank.is_unused &= !spend;
         entry.rank.last_use = kept.next_use();
         let value = entry.value.clone();
         kept.insert(key, entry);

@@ -52,7 +52,7 @@ impl Simulation<'_> {
         let now = self.now;
         let node = &mut self.peers_mut().node;
         // Whoever is asked need not keep the pages for the scan after that.
-        node.unneed(u64::from(scan.0), file, &[rows]);
+        node.remove_need(u64::from(scan.0), file, &[rows]);
         node.load(now, &load);
     }
 
@@ -110,7 +110,7 @@ impl Simulation<'_> {
         let Some(running) = self.manager.state().scan(scan) else { return };
         let layout = &self.workload.tables[running.table().0 as usize].layout;
         let rows: Vec<_> = chunks.iter().map(|&chunk| layout.rows(chunk)).collect();
-        peers.node.unneed(u64::from(scan.0), FileId(running.table().0), &rows);
+        peers.node.remove_need(u64::from(scan.0), FileId(running.table().0), &rows);
     }
 
     pub(in crate::simulation) fn announce_end(&mut self, scan: ScanId) {

@@ -1,0 +1,54 @@
+//! Names of engines.
+
+use std::fmt;
+use std::str::FromStr;
+
+use coscan_core::PolicyKind;
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EngineKind {
+    /// DataFusion as it is.
+    DataFusion,
+    /// DataFusion with coscan under this policy.
+    Coscan(PolicyKind),
+}
+
+impl EngineKind {
+    /// Plain DataFusion, then coscan under the policy of each generation of systems, simplest first. The papers'
+    /// versions of `relevance` are left out: the simulator compares those.
+    pub fn usual() -> Vec<Self> {
+        let older = [PolicyKind::Relevance2004, PolicyKind::Relevance2007];
+        let policies = PolicyKind::ALL.into_iter().filter(|policy| !older.contains(policy));
+        std::iter::once(Self::DataFusion).chain(policies.map(Self::Coscan)).collect()
+    }
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DataFusion => f.write_str("datafusion"),
+            Self::Coscan(policy) => policy.fmt(f),
+        }
+    }
+}
+
+/// A name that no engine has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no engine `{0}`; choose from datafusion, coscan (its default policy), {policies}",
+    policies = PolicyKind::ALL.map(PolicyKind::name).join(", ")
+)]
+pub struct UnknownEngine(String);
+
+impl FromStr for EngineKind {
+    type Err = UnknownEngine;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEngine> {
+        match name {
+            "datafusion" => Ok(Self::DataFusion),
+            "coscan" => Ok(Self::Coscan(PolicyKind::default())),
+            _ => name.parse().map(Self::Coscan).map_err(|_| UnknownEngine(name.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The rows of a partition for a [`ChunkPlan`](super::chunk_plan::ChunkPlan): those of one chunk after another, without
+//! the keys at its borders.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use coscan_runtime::core::ChunkIndex;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::execution::RecordBatchStream;
+use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
+use futures::Stream;
+
+use super::borders::Borders;
+use crate::execution::chunk_reader::ChunkReader;
+
+/// The rows of a partition, chunk by chunk.
+pub(super) struct ChunkRows {
+    reader: ChunkReader,
+    baseline: BaselineMetrics,
+    schema: SchemaRef,
+    borders: Borders,
+    /// The first rows of the next chunk.
+    ahead: Option<(ChunkIndex, RecordBatch)>,
+    /// While it is read.
+    chunk: Option<ChunkIndex>,
+}
+
+impl ChunkRows {
+    /// Of a reader of batches of this schema, which are in the order of some key columns. `baseline` counts them.
+    pub(super) fn new(
+        reader: ChunkReader,
+        baseline: BaselineMetrics,
+        schema: SchemaRef,
+        key: Vec<usize>,
+    ) -> Self {
+        Self { reader, baseline, schema, borders: Borders::new(key), ahead: None, chunk: None }
+    }
+
+    pub(super) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<(ChunkIndex, RecordBatch)>>> {
+        let read = ready!(self.reader.poll_read(context)).transpose();
+        if let Ok(Some((_, batch))) = &read {
+            batch.record_output(&self.baseline);
+        }
+        Poll::Ready(read)
+    }
+
+    /// Goes on to the next chunk; false if there is none.
+    pub(super) async fn next_chunk(&mut self) -> Result<bool> {
+        if self.ahead.is_none() {
+            self.ahead = poll_fn(|context| self.poll_read(context)).await?;
+        }
+        let Some((chunk, batch)) = self.ahead.take() else { return Ok(false) };
+        self.chunk = Some(chunk);
+        self.borders.push(batch)?;
+        Ok(true)
+    }
+
+    /// The rows of the first and the last key of the chunk, after all other rows were taken.
+    pub(super) fn take_border(&mut self) -> Vec<RecordBatch> {
+        self.borders.finish()
+    }
+
+    /// The next rows of the chunk between its first and its last key; `None` at its end.
+    fn poll_inner(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        loop {
+            if let Some(batch) = self.borders.next_inner() {
+                return Poll::Ready(Some(Ok(batch)));
+            }
+            let Some(current) = self.chunk else { return Poll::Ready(None) };
+            let pushed = match ready!(self.poll_read(context)) {
+                Ok(Some((chunk, batch))) if chunk == current => self.borders.push(batch),
+                Ok(ahead) => {
+                    (self.ahead, self.chunk) = (ahead, None);
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = pushed {
+                self.chunk = None;
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+}
+
+/// Lends the rows of a chunk to the plan that reads them.
+#[derive(Clone)]
+pub(super) struct RowsLoan(Arc<Mutex<Option<ChunkRows>>>);
+
+impl RowsLoan {
+    pub(super) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// The rows of the current chunk between its first and its last key. The stream gives `rows` back when it is
+    /// dropped.
+    pub(super) fn lend(&self, rows: ChunkRows) -> InnerRows {
+        InnerRows { schema: Arc::clone(&rows.schema), rows: Some(rows), lender: self.clone() }
+    }
+
+    /// What was given back; `None` if it is still lent.
+    pub(super) fn take(&self) -> Option<ChunkRows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The rows of a chunk between its first and its last key.
+pub(super) struct InnerRows {
+    schema: SchemaRef,
+    /// Until it is dropped.
+    rows: Option<ChunkRows>,
+    lender: RowsLoan,
+}
+
+impl Stream for InnerRows {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match &mut self.rows {
+            Some(rows) => rows.poll_inner(context),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+impl RecordBatchStream for InnerRows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+impl Drop for InnerRows {
+    fn drop(&mut self) {
+        *self.lender.0.lock().unwrap_or_else(PoisonError::into_inner) = self.rows.take();
+    }
+}

@@ -1,0 +1,148 @@
+//! A planner that shares the engine's own tables of Parquet files: `register_parquet`, `read_parquet`, names of files
+//! in SQL.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::error::Result;
+use datafusion::execution::SessionState;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::functions::core::file_row_index::FileRowIndexFunc;
+use datafusion::functions::core::input_file_name::InputFileNameFunc;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::datafusion_tables::listing_table::SharedListingTable;
+use crate::options::CoscanOptions;
+use crate::settings::NotShared;
+
+/// Plans queries with another planner, after replacing tables by shared ones where possible. Writes go to the engine's
+/// own tables.
+#[derive(Debug)]
+pub(crate) struct SharingPlanner {
+    planner: Arc<dyn QueryPlanner + Send + Sync>,
+    coscan: Arc<CoscanOptions>,
+}
+
+impl SharingPlanner {
+    /// Wraps a planner; if that is wrapped already, the wrapper is replaced.
+    pub(crate) fn around(
+        planner: &Arc<dyn QueryPlanner + Send + Sync>,
+        coscan: CoscanOptions,
+    ) -> Self {
+        let existing: &dyn std::any::Any = planner.as_ref();
+        let planner = existing.downcast_ref::<Self>().map_or(planner, |sharing| &sharing.planner);
+        Self { planner: Arc::clone(planner), coscan: Arc::new(coscan) }
+    }
+
+    /// The plan with shared tables; `None` if it has none of the engine's own.
+    fn with_shared_tables(&self, logical_plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+        let mut has_listing_table = false;
+        logical_plan.apply_with_subqueries(|plan| {
+            has_listing_table = matches!(
+                plan,
+                LogicalPlan::TableScan(scan) if self.shared_table(scan).is_some()
+            );
+            Ok(match has_listing_table {
+                true => TreeNodeRecursion::Stop,
+                false => TreeNodeRecursion::Continue,
+            })
+        })?;
+        if !has_listing_table {
+            return Ok(None);
+        }
+        let mut sharing = Sharing { planner: self, is_sorted: Vec::new() };
+        Ok(Some(logical_plan.clone().rewrite_with_subqueries(&mut sharing)?.data))
+    }
+
+    fn shared_table(&self, scan: &TableScan) -> Option<SharedListingTable> {
+        let table = source_as_provider(&scan.source).ok()?;
+        SharedListingTable::of(table, scan.table_name.table(), &self.coscan)
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for SharingPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(reason) = not_shared(logical_plan)?
+            && let Some(state) = session.as_any().downcast_ref::<SessionState>()
+        {
+            let mut state = state.clone();
+            state.config_mut().set_extension(Arc::new(reason));
+            return self.planner.create_physical_plan(logical_plan, &state).await;
+        }
+        let shared = match NotShared::of(session.config()) {
+            None => self.with_shared_tables(logical_plan)?,
+            Some(_) => None,
+        };
+        self.planner.create_physical_plan(shared.as_ref().unwrap_or(logical_plan), session).await
+    }
+}
+
+/// Why a query is left to the engine: it calls functions that the engine's own scans answer.
+fn not_shared(plan: &LogicalPlan) -> Result<Option<NotShared>> {
+    let mut reason = None;
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expression| {
+            expression.apply(|expression| {
+                if let Expr::ScalarFunction(call) = expression {
+                    let function = call.func.inner();
+                    if function.is::<InputFileNameFunc>() {
+                        reason = Some(NotShared("input_file_name()"));
+                    } else if function.is::<FileRowIndexFunc>() {
+                        reason = Some(NotShared("file_row_index()"));
+                    }
+                }
+                Ok(match reason {
+                    Some(_) => TreeNodeRecursion::Stop,
+                    None => TreeNodeRecursion::Continue,
+                })
+            })
+        })
+    })?;
+    Ok(reason)
+}
+
+/// Replaces the engine's tables by shared ones.
+struct Sharing<'a> {
+    planner: &'a SharingPlanner,
+    /// For each node from the root to the current one: whether the rows of its inputs are sorted above them.
+    is_sorted: Vec<bool>,
+}
+
+impl TreeNodeRewriter for Sharing<'_> {
+    type Node = LogicalPlan;
+
+    fn f_down(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        let is_sorted = match plan {
+            LogicalPlan::Sort(_) | LogicalPlan::Window(_) => true,
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Limit(_) => self.is_sorted.last().copied().unwrap_or_default(),
+            _ => false,
+        };
+        self.is_sorted.push(is_sorted);
+        Ok(Transformed::no(plan))
+    }
+
+    fn f_up(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        self.is_sorted.pop();
+        let LogicalPlan::TableScan(scan) = plan else { return Ok(Transformed::no(plan)) };
+        let is_sorted = self.is_sorted.last().copied().unwrap_or_default();
+        Ok(match self.planner.shared_table(&scan) {
+            Some(table) => {
+                let source = provider_as_source(Arc::new(table.sorted_above(is_sorted)));
+                Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan }))
+            }
+            None => Transformed::no(LogicalPlan::TableScan(scan)),
+        })
+    }
+}
