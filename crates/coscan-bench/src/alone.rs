@@ -53,7 +53,7 @@ impl Prepared {
             let answers_equal = compare_answers(&sql, &expected, &other.query(&sql).await?).is_ok();
             let mut times = Vec::new();
             for round in 0..rounds.max(1) {
-                // The engines take turns in going first.
+                // The engines alternate in going first.
                 let (first, second) =
                     if round % 2 == 0 { (&plain, &other) } else { (&other, &plain) };
                 let first_time = time(first, &sql).await?;
@@ -76,7 +76,7 @@ impl Prepared {
         Ok(reports)
     }
 
-    /// The name and the text of each.
+    /// The name and the text of each built-in query.
     fn built_in_queries(&self) -> Result<Vec<(String, String)>, EngineError> {
         let keys = self.keys.as_ref();
         let keys = keys.ok_or("there is no query; the built-in ones need TPC-H lineitem")?;
@@ -114,7 +114,7 @@ async fn time(engine: &dyn Engine, sql: &str) -> Result<Duration, EngineError> {
     Ok(started.elapsed())
 }
 
-/// The middle value, 0 if there is none.
+/// The median, or 0 without values.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.collect();
     values.sort_by(f64::total_cmp);

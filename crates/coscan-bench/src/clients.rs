@@ -1,4 +1,4 @@
-//! A server that answers as an engine of the workloads, over connections of a client library.
+//! A server as an engine of the workloads, queried over connections of a client library.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,15 +15,16 @@ use crate::runner::{Engine, EngineError, IoCount, Read};
 pub struct Clients {
     name: String,
     metrics: Arc<StoreMetrics>,
-    /// Connections that no query uses.
+    /// The connections that no query uses.
     idle: Mutex<Vec<Client>>,
 }
 
 impl Clients {
-    /// So many connections to the server at an address, each with these settings. `metrics` counts the server's reads.
+    /// Opens `count` connections to the server at an address, each with these settings. `metrics` counts the server's
+    /// reads.
     ///
     /// # Errors
-    /// If the server accepts no connection, or a setting is wrong.
+    /// If the server accepts no connection, or a setting is invalid.
     pub async fn connect(
         name: &str,
         at: SocketAddr,

@@ -15,12 +15,12 @@ use crate::workload::{Kind, Percent};
 /// The standalone latency of each kind of query with nothing in memory, in seconds.
 pub type Standalone = BTreeMap<(Kind, Percent), f64>;
 
-/// One engine's run.
+/// The run of one engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EngineReport {
     /// The name of the engine or policy.
     pub engine: String,
-    /// From the start of the first stream to the end of the last, in seconds.
+    /// The time from the start of the first stream to the end of the last, in seconds.
     pub total_s: f64,
     /// The average over the streams of their running time, each from its own start, in seconds:
     /// the system's throughput (CS07 §5.2).
@@ -28,43 +28,43 @@ pub struct EngineReport {
     /// The average over the queries of latency divided by the time alone: the system's latency
     /// (CS07 §5.2).
     pub normalized_latency_avg: f64,
-    /// Bytes read from the device.
+    /// The bytes read from the device.
     pub bytes_read: u64,
-    /// Read requests sent to the device.
+    /// The read requests sent to the device.
     pub io_requests: u64,
-    /// Processor time of the whole process, in seconds.
+    /// The processor time of the whole process, in seconds.
     pub cpu_s: f64,
     /// The part of all cores that was used, 0 to 1.
     pub cpu_use: f64,
-    /// Whether every answer equals that of the engine compared with.
+    /// Whether every answer equals that of the first engine.
     pub answers_equal: bool,
-    /// The most memory of the process that was resident during the run, in bytes, where known.
+    /// The peak resident memory of the process during the run, in bytes, if known.
     pub memory_peak_bytes: Option<u64>,
-    /// Every query, in the order of streams and then of time.
+    /// All queries, in the order of streams and then of time.
     pub queries: Vec<QueryReport>,
-    /// Every read, in the order of time.
+    /// All reads, in the order of time.
     pub reads: Vec<ReadPoint>,
 }
 
 /// One query of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryReport {
-    /// Its computation.
+    /// The kind of the query.
     pub kind: Kind,
     /// The part of the table that it read.
     pub percent: Percent,
-    /// Which stream ran it, from 0.
+    /// The index of its stream.
     pub stream: usize,
     /// The start, in seconds from the start of the run.
     pub start_s: f64,
-    /// From its start to its last row, in seconds.
+    /// The time from its start to its last row, in seconds.
     pub latency_s: f64,
     /// The time that it takes alone with nothing in memory, in seconds.
     pub standalone_s: f64,
 }
 
 impl QueryReport {
-    /// Latency divided by the time alone.
+    /// The latency divided by the time alone.
     pub fn normalized_latency(&self) -> f64 {
         self.latency_s / self.standalone_s
     }
@@ -73,7 +73,7 @@ impl QueryReport {
 /// One read from the device: a dot in CS07 Figure 4.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ReadPoint {
-    /// When, in seconds from the start of the run.
+    /// The time in seconds from the start of the run.
     pub t_s: f64,
     /// The position in the table, from 0 (its first byte) to 1 (its end).
     pub position: f64,
@@ -81,7 +81,7 @@ pub struct ReadPoint {
     pub bytes: u64,
 }
 
-/// One engine's queries of one kind and range: a cell of the lower half of CS07 Table 2.
+/// The queries of one kind and range on one engine, which are a cell of the lower half of CS07 Table 2.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KindReport {
     /// The number of queries.
@@ -103,7 +103,7 @@ pub struct KindReport {
 }
 
 impl EngineReport {
-    /// Its queries summed up per kind and range, F-01 first.
+    /// The aggregated queries of each kind and range, F-01 first.
     pub fn kinds(&self) -> BTreeMap<(Kind, Percent), KindReport> {
         let mut groups: BTreeMap<_, Vec<&QueryReport>> = BTreeMap::new();
         for query in &self.queries {
@@ -112,14 +112,14 @@ impl EngineReport {
         groups.into_iter().map(|(key, queries)| (key, KindReport::of(&queries))).collect()
     }
 
-    /// The average latency of its queries, in seconds: a point of CS07 Figure 7.
+    /// The average latency of the queries, in seconds, which is a point of CS07 Figure 7.
     pub fn query_avg_s(&self) -> f64 {
         average(self.queries.iter().map(|query| query.latency_s))
     }
 }
 
 impl KindReport {
-    /// Sums queries up.
+    /// Aggregates queries.
     pub fn of(queries: &[&QueryReport]) -> Self {
         let latencies: Vec<_> = queries.iter().map(|query| query.latency_s).collect();
         let normalized: Vec<_> = queries.iter().map(|query| query.normalized_latency()).collect();
@@ -138,7 +138,8 @@ impl KindReport {
     }
 }
 
-/// The smallest of `values` that at least `percent` of a hundred of them do not exceed, in their unit. 0 if there are none.
+/// The smallest of `values` that at least `percent` of a hundred values do not exceed, in their unit, or 0 without
+/// values.
 #[must_use]
 pub fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
@@ -147,7 +148,7 @@ pub fn percentile(values: &[f64], percent: usize) -> f64 {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-/// The arithmetic mean; zero of nothing.
+/// The arithmetic mean, or zero without values.
 pub(crate) fn average(values: impl Iterator<Item = f64>) -> f64 {
     let (count, sum) = values.fold((0_u32, 0.0), |(count, sum), value| (count + 1, sum + value));
     if count == 0 { 0.0 } else { sum / f64::from(count) }
@@ -156,7 +157,7 @@ pub(crate) fn average(values: impl Iterator<Item = f64>) -> f64 {
 /// Writes reports as a JSON array with one object each.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// If the file cannot be written.
 pub fn write_json<T: Serialize>(path: &Path, reports: &[T]) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(reports)?;
     text.push('\n');

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-/// Processor time that all threads of this process have used so far, in user and system mode.
-/// Zero where the operating system does not say.
+/// The processor time that all threads of this process have used so far, in user and system mode. Zero where the
+/// operating system does not report it.
 pub fn cpu_time() -> Duration {
     usage::cpu_time().unwrap_or_default()
 }
@@ -14,15 +14,15 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }
 
-/// Starts a new measurement of peak memory. False where the operating system cannot; then
-/// [`memory_peak_bytes`] counts from the start of the process.
+/// Starts a new measurement of peak memory. Returns false if the operating system does not support it.
+/// [`memory_peak_bytes`] then counts from the start of the process.
 pub fn reset_memory_peak() -> bool {
     // See proc(5): writing 5 resets the "high water mark" of resident memory.
     fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
-/// The most memory that was resident since [`reset_memory_peak`], in bytes. `None` where the
-/// operating system does not say (it is Linux that does).
+/// The peak resident memory since [`reset_memory_peak`], in bytes. `None` where the operating system does not report it
+/// (Linux does).
 pub fn memory_peak_bytes() -> Option<u64> {
     parse_memory_peak(&fs::read_to_string("/proc/self/status").ok()?)
 }
@@ -33,7 +33,7 @@ fn parse_memory_peak(status: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// The only `unsafe` of this crate: one system call that fills a struct.
+/// The only `unsafe` code of this crate, which is one system call that fills a struct.
 #[cfg(unix)]
 #[allow(unsafe_code)]
 mod usage {
@@ -54,7 +54,7 @@ mod usage {
     }
 
     fn duration(time: libc::timeval) -> Duration {
-        // The kernel never counts below zero.
+        // The kernel never reports negative times.
         Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
     }
 }
@@ -82,8 +82,8 @@ mod tests {
             black_box((0..1000).sum::<u64>());
             assert!(start.elapsed() < Duration::from_secs(60), "no processor time is counted");
         }
-        // Threads that sleep take time but not processor time; other tests run in this process
-        // too, so the bound is loose.
+        // Sleeping threads take time but no processor time. Other tests run in this process, too,
+        // so the bound is loose.
         assert!(
             cpu_time() - before
                 <= start.elapsed() * u32::try_from(cores() + 1).expect("a few cores")

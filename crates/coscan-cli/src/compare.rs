@@ -1,4 +1,4 @@
-//! Runs one experiment on several engines, shows progress, and gathers the reports.
+//! Runs one experiment on several engines, shows progress, and collects the reports.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::sizes::show_bytes;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct EngineChoice {
     pub(crate) kind: EngineKind,
-    /// coscan's pool, in percent of the bytes that the queries touch; `None` for that of the experiment.
+    /// coscan's pool, in percent of the bytes that the queries touch. `None` for the pool of the experiment.
     pub(crate) pool: Option<Percent>,
 }
 
@@ -40,11 +40,11 @@ impl fmt::Display for EngineChoice {
 pub(crate) struct Comparison {
     /// The experiment.
     pub(crate) prepared: Prepared,
-    /// One per engine, in the order asked for.
+    /// One report per engine, in the requested order.
     pub(crate) reports: Vec<EngineReport>,
-    /// Answers that differ from those of the first engine.
+    /// The answers that differ from those of the first engine.
     pub(crate) differences: Vec<String>,
-    /// Other failures: coscan held more than its budget, or its decisions could not be recorded.
+    /// Other failures. coscan held more than its budget, or its decisions could not be recorded.
     pub(crate) faults: Vec<String>,
 }
 
@@ -115,8 +115,8 @@ pub(crate) async fn run_engines(
     Ok(Comparison { prepared, reports, differences, faults })
 }
 
-/// The file in which the decisions of one engine are recorded: `file` itself if coscan runs once only, else one for each
-/// policy and pool, with their names before the extension. Plain DataFusion decides nothing.
+/// The file in which the decisions of one engine are recorded. It is `file` itself if coscan runs only once. Otherwise
+/// each policy and pool has a file, with their names before the extension. Plain DataFusion makes no decisions.
 fn record_file(file: &Path, engine: EngineChoice, engines: &[EngineChoice]) -> Option<PathBuf> {
     let decides = |engine: &EngineChoice| engine.kind != EngineKind::DataFusion;
     if !decides(&engine) {
@@ -135,7 +135,7 @@ fn record_file(file: &Path, engine: EngineChoice, engines: &[EngineChoice]) -> O
 }
 
 fn line(report: &EngineReport, manager: Option<&ManagerReport>) -> String {
-    // Of all columns of chunks, those that were taken decoded from another query.
+    // The part of all columns of chunks that were taken decoded from another query.
     let reused = manager.map_or(String::new(), |manager| {
         let slices = (manager.slices_decoded + manager.slices_reused).max(1);
         format!("{:.0} %", 100.0 * manager.slices_reused as f64 / slices as f64)
@@ -186,7 +186,7 @@ pub(crate) fn write_picture(directory: &Path, name: &str, picture: &Figure) -> R
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 
-/// The heading of a report: what was run, and on what.
+/// The heading of a report, with the experiment and its data.
 pub(crate) fn describe(prepared: &Prepared) -> RunDescription {
     let experiment = &prepared.experiment;
     let limits = experiment.source.device.limits;
@@ -224,7 +224,7 @@ pub(crate) fn describe(prepared: &Prepared) -> RunDescription {
     }
 }
 
-/// A line on a group of streams: how many, of which queries.
+/// A line on a group of streams, with the number of streams and their queries.
 fn describe_group(group: &StreamGroup) -> String {
     let percents: Vec<_> = group
         .percents
@@ -255,7 +255,7 @@ fn describe_group(group: &StreamGroup) -> String {
 }
 
 impl Comparison {
-    /// An error if answers differ or anything else failed.
+    /// Returns an error if answers differ or anything else failed.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let faults: Vec<_> = self.differences.iter().chain(&self.faults).cloned().collect();
         if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }

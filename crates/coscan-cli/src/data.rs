@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
 
-/// The directory asked for, or `$XDG_CACHE_HOME/coscan/data`, or the same below the home directory.
+/// The requested directory, or `$XDG_CACHE_HOME/coscan/data`, or the same below the home directory.
 ///
 /// # Errors
 /// If there is no home directory.
@@ -25,7 +25,7 @@ fn cache_directory() -> Option<PathBuf> {
     Some(cache.join("coscan/data"))
 }
 
-/// Makes lineitem, unless an earlier run left it, and shows how far it is.
+/// Makes lineitem, unless an earlier run left it, and shows the progress.
 ///
 /// # Errors
 /// If it cannot be written.

@@ -68,13 +68,13 @@ enum Command {
     Sim(sim::Sim),
 }
 
-/// The stack of each thread that plans or runs queries, in bytes: they are walked by recursion, a level for each term of
-/// `a AND b AND …`. What is not used takes no memory.
+/// The stack size of each thread that plans or runs queries, in bytes. Queries are visited by recursion, with a level
+/// for each term of `a AND b AND …`. Unused stack takes no memory.
 const STACK_BYTES: usize = 64 << 20;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // The stack of the main thread is what the system gives it, often 8 MB.
+    // The system determines the stack size of the main thread, which is often 8 MB.
     let thread = std::thread::Builder::new().name("coscan".to_owned()).stack_size(STACK_BYTES);
     let result = match thread.spawn(|| run(arguments.command)) {
         Ok(command) => command.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),

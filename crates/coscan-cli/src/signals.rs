@@ -1,4 +1,4 @@
-//! Signals, noticed even while queries keep all threads of the runtime busy.
+//! Signals, which are received even while queries keep all threads of the runtime busy.
 
 use std::io;
 use std::sync::mpsc;
@@ -7,32 +7,33 @@ use std::thread;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Waits for Ctrl-C from the moment of this call: what runs afterwards can be interrupted at any time. The future
+/// Waits for Ctrl-C from the moment of this call, so that later work can be interrupted at any time. The future
 /// completes when the user presses it.
 pub(crate) fn interrupted() -> impl Future<Output = ()> {
     let mut interrupts = Interrupts::listen();
     async move { interrupts.next().await }
 }
 
-/// Every Ctrl-C of the user. If a process has two of these, each of them gets all.
+/// All Ctrl-C signals of the user. If a process has two of these, each of them gets all.
 pub(crate) struct Interrupts(UnboundedReceiver<()>);
 
 impl Interrupts {
-    /// Waits for Ctrl-C from now on. It no longer ends the process. Where waiting is impossible, none ever comes.
+    /// Receives Ctrl-C from now on. It no longer ends the process. If the system does not support this, nothing is
+    /// received.
     pub(crate) fn listen() -> Self {
         let (sender, receiver) = unbounded_channel();
         wait_on_thread(|registered| forward(sender, registered));
         Self(receiver)
     }
 
-    /// The next one, also of those that came before this call.
+    /// The next signal, which may have been received before this call.
     pub(crate) async fn next(&mut self) {
         if self.0.recv().await.is_none() {
             std::future::pending().await // Reported already.
         }
     }
 
-    /// Forgets those that have come.
+    /// Discards the received signals.
     pub(crate) fn discard(&mut self) {
         while self.0.try_recv().is_ok() {}
     }
@@ -54,8 +55,8 @@ pub(crate) type Registered = mpsc::Sender<()>;
 
 /// Runs `wait` on a thread of its own, and returns once it has dropped its [`Registered`].
 ///
-/// Threads of the runtime check for signals between tasks, and an operator may run one task for minutes: hence the
-/// thread. A signal may come as soon as work has begun: hence the wait.
+/// The thread is necessary because threads of the runtime check for signals between tasks, and an operator may run one
+/// task for minutes. Waiting is necessary because a signal may arrive as soon as work has begun.
 pub(crate) fn wait_on_thread<W, F>(wait: W)
 where
     W: FnOnce(Registered) -> F + Send + 'static,

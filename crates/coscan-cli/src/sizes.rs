@@ -1,18 +1,18 @@
-//! Numbers of bytes, as users write and read them.
+//! Numbers of bytes in the form in which users write and read them.
 
 pub(crate) use coscan_sim::report::draw::numbers::bytes as show_bytes;
 
-/// Reads `200MB`, `1.5 GiB`, `4096`: decimal and binary units, or plain bytes.
+/// Parses `200MB`, `1.5 GiB`, `4096`: decimal and binary units, or plain bytes.
 ///
 /// # Errors
-/// A sentence that says what is accepted.
+/// A sentence that lists the accepted forms.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     parse_size::parse_size(text).ok().filter(|&bytes| bytes <= BYTES_MAX).ok_or_else(|| {
         format!("`{text}` is not a number of bytes; write for example 200MB, 1.5GiB or 4096")
     })
 }
 
-/// More than any machine has, and sums of several still fit.
+/// A limit above the memory of any machine. Sums of several values still fit.
 pub(crate) const BYTES_MAX: u64 = 1 << 60;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Tables on the command line.
 
-/// Reads `NAME=URL` into the name and the location of a table.
+/// Parses `NAME=URL` into the name and the location of a table.
 ///
 /// # Errors
-/// A sentence that says what is accepted.
+/// A sentence that lists the accepted forms.
 pub(crate) fn parse_table(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, url)) if !name.is_empty() && !url.is_empty() => {

@@ -59,7 +59,7 @@ fn line() -> Result<String, Failure> {
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// While it lives, the terminal does not show what is typed, where `stty` can tell it so.
+/// Hides typed text on the terminal until it is dropped, if `stty` supports it.
 struct Hidden;
 
 impl Hidden {

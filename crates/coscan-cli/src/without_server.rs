@@ -1,4 +1,5 @@
-//! `coscan serve`, `coscan user` and `coscan ring` in a build without the feature `server`: they say how to get them.
+//! `coscan serve`, `coscan user` and `coscan ring` in a build without the feature `server`. They report how to get
+//! them.
 
 use std::ffi::OsString;
 

@@ -1,8 +1,8 @@
-//! What a decision costs: nanoseconds in the buffer manager for each action that comes out of it, with 64 scans of a
+//! The cost of a decision: nanoseconds in the buffer manager for each action that comes out of it, with 64 scans of a
 //! thousand and of a million chunks.
 //!
-//! `cargo bench -p coscan-core` runs it. The disk, the processors and the clock are imagined and cost nothing; starting a
-//! scan, whose cost grows with what it reads, is not counted.
+//! `cargo bench -p coscan-core` runs it. The disk, the processors and the clock are simulated and cost nothing.
+//! Starting a scan, whose cost grows with what it reads, is not counted.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -14,7 +14,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 
 const SCANS: usize = 64;
 const ROWS_PER_CHUNK: u64 = 10;
-/// Nanoseconds of imagined time between two things that happen.
+/// Nanoseconds of simulated time between two events.
 const TICK_NS: u64 = 1_000;
 
 /// Numbers that look random and are the same in every run.
@@ -30,7 +30,7 @@ impl Seeded {
     }
 }
 
-/// 64 scans of random parts of a table, at speeds from 1 to 8 ticks a chunk; whoever ends begins anew elsewhere.
+/// 64 scans of random parts of a table, at speeds from 1 to 8 ticks per chunk. A scan that ends begins anew elsewhere.
 struct Load {
     manager: ActiveBufferManager,
     table: TableId,
@@ -110,7 +110,7 @@ impl Load {
         self.speeds.insert(scan, speed);
     }
 
-    /// Goes on until so many more actions have come out.
+    /// Runs until `actions` more actions have come out.
     fn run(&mut self, actions: u64) {
         let end = self.actions + actions;
         while self.actions < end {

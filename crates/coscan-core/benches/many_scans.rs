@@ -1,10 +1,10 @@
-//! What decisions cost where many scans run: a thousand of them on a thousand tables with a million chunks in ten
-//! thousand files, and 64 to 4,096 of them on one table. Some are in order, some lookups; columns are decoded.
+//! The cost of decisions with many scans: a thousand of them on a thousand tables with a million chunks in ten thousand
+//! files, and 64 to 4,096 of them on one table. Some are in order, some are lookups. Columns are decoded.
 //!
-//! `cargo bench -p coscan-core --bench many_scans` runs it; `-- 'one table'` only the cases whose names contain that. Disk,
-//! processors and clock are imagined and cost nothing. A decision is what comes out after one thing has happened (the
-//! pages of a load arrived, or a worker asked for a chunk): all calls of `poll_action` up to the one that returns `None`.
-//! An event is what happened; starts and ends of scans are counted apart.
+//! `cargo bench -p coscan-core --bench many_scans` runs it. `-- 'one table'` runs only the cases whose names contain
+//! that. Disk, processors and clock are simulated and cost nothing. A decision is what comes out after one event (the
+//! pages of a load arrived, or a worker asked for a chunk): all calls of `poll_action` up to the one that returns
+//! `None`. The cost of the event itself is counted apart, and so are starts and ends of scans.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -15,27 +15,27 @@ use coscan_core::*;
 
 const GROUPS: u64 = 8;
 const CHUNK_BYTES: u64 = 8 * 100;
-/// Nanoseconds of imagined time for a load; a worker takes up to eight times as many for a chunk.
+/// Nanoseconds of simulated time for a load. A worker takes up to eight times as long for a chunk.
 const TICK_NS: u64 = 1_000_000;
 
-/// What is scanned, by how many.
+/// The tables of a case and the number of their scans.
 #[derive(Clone, Copy)]
 struct Shape {
     tables: u64,
     files_of_table: u64,
     chunks_of_file: u64,
     scans: u64,
-    /// Whether two of ten scans are in order and one looks up a few pages, or all read in any order.
+    /// If true, two of ten scans are in order and one looks up a few pages; otherwise all read in any order.
     mixed: bool,
-    /// The part of all chunks that the pool holds is one of this many.
+    /// The pool holds one in this many of all chunks.
     pool_part: u64,
-    /// Decisions before those that are counted, and the number of those.
+    /// The number of decisions before those that are counted, and the number of those.
     warm_up: usize,
     counted: usize,
 }
 
 impl Shape {
-    /// A large installation.
+    /// The shape of a large installation.
     const TABLES: Shape = Shape {
         tables: 1_000,
         files_of_table: 10,
@@ -204,8 +204,7 @@ impl ManyScans {
         scans
     }
 
-    /// Every tenth table is read by
-    /// half of them.
+    /// Starts a scan. Half of the scans read every tenth table.
     fn start(&mut self) {
         let Shape { tables, .. } = self.shape;
         let tables = if self.random.below(2) == 0 { tables.div_ceil(10) } else { tables };
@@ -236,7 +235,7 @@ impl ManyScans {
         self.speeds.insert(scan, 1 + self.random.below(8));
     }
 
-    /// Goes on until so many more decisions were made.
+    /// Runs until `decisions` more decisions were made.
     fn run(&mut self, decisions: usize) {
         let end = self.decisions.0.len() + decisions;
         while self.decisions.0.len() < end {
@@ -257,7 +256,7 @@ impl ManyScans {
         }
     }
 
-    /// Something happens, and what follows from it is decided and carried out.
+    /// Applies an event, then carries out the decisions that follow from it.
     fn decide(&mut self, event: impl FnOnce(&mut ActiveBufferManager)) {
         let began = Instant::now();
         event(&mut self.manager);
@@ -292,7 +291,7 @@ impl ManyScans {
         self.decisions.0.push(spent);
     }
 
-    /// One column of what is handed out is decoded for others; the oldest goes.
+    /// Decodes one column of a delivered chunk for other scans. The oldest decoded slice is dropped.
     fn decode(&mut self, scan: ScanId, chunk: ChunkIndex) {
         let scan = self.manager.state().scan(scan).unwrap();
         let slice = (scan.table(), chunk, GroupIndex(0));

@@ -25,7 +25,7 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         urgent: bool,
     },
-    /// This load is urgent from now on: a tiny scan waits for a page of it.
+    /// This load is urgent from now on, because a tiny scan waits for a page of it.
     Escalate {
         /// The load.
         load: LoadId,
@@ -51,8 +51,8 @@ pub enum Action {
         /// The worker that asked.
         worker: WorkerIndex,
     },
-    /// End all workers of the scan: this page, which it needs, could not be read. It gets nothing any more. Prune it of
-    /// all that it needs, step by step if that is much, or cancel it: until then its pages count as needed.
+    /// End all workers of the scan: this page, which it needs, could not be read. Nothing more is delivered to it.
+    /// Prune it of all that it needs, step by step if that is much, or cancel it. Until then its pages count as needed.
     Fail {
         /// The scan.
         scan: ScanId,
@@ -67,8 +67,8 @@ pub enum Action {
         scan: ScanId,
     },
     /// No scan needs this slice any more, of which the caller holds a column decoded: see
-    /// [`slice_decoded`](crate::ActiveBufferManager::slice_decoded). Workers that were handed the chunk may still be about
-    /// to use it.
+    /// [`slice_decoded`](crate::ActiveBufferManager::slice_decoded). Workers that were handed the chunk may still be
+    /// about to use it.
     ///
     /// It is decided when the last scan that needs the slice ([`State::slice_interest`](crate::State::slice_interest)) is
     /// handed its chunk, is pruned of it or ends, and when the slice is decoded although no scan needs it. It comes out
@@ -93,7 +93,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it is an answer to this worker.
+    /// Whether this action answers the given worker.
     pub(crate) fn answers(&self, to_scan: ScanId, to_worker: WorkerIndex) -> bool {
         match self {
             Action::Deliver { scan, worker, .. } | Action::Finish { scan, worker } => {
@@ -103,7 +103,7 @@ impl Action {
         }
     }
 
-    /// The scan that it is an answer to, if it is one.
+    /// The scan that this action answers, if it answers one.
     pub(crate) fn answered_scan(&self) -> Option<ScanId> {
         match self {
             Action::Deliver { scan, .. }

@@ -58,7 +58,7 @@ pub(crate) fn audit(state: &State) -> Result<(), Discrepancy> {
     same(|| "unneeded pages".into(), unneeded, sorted(state.unneeded_pages()))
 }
 
-/// A slice that the caller is to be told of is decoded, and no scan needs it.
+/// Checks that a slice that the caller is to be told of is decoded, and that no scan needs it.
 fn audit_unneeded_slice(state: &State, slice: &SliceId) -> Result<(), Discrepancy> {
     let SliceId { table, chunk, group } = *slice;
     let is_decoded = state.table(table).decoded.contains(chunk, group);
@@ -72,7 +72,7 @@ fn audit_unneeded_slice(state: &State, slice: &SliceId) -> Result<(), Discrepanc
     same(|| format!("interest in {slice:?}"), counted, state.slice_interest(table, chunk, group))
 }
 
-/// The index over the running scans.
+/// Checks the index over the running scans.
 fn audit_scan_index(state: &State) -> Result<(), Discrepancy> {
     let mut scan_index = ScanIndex::default();
     for (id, table) in state.tables() {
@@ -86,14 +86,14 @@ fn audit_scan_index(state: &State) -> Result<(), Discrepancy> {
     same(|| "index of scans".into(), &scan_index, &state.scan_index)
 }
 
-/// In ascending order, with duplicates.
+/// The pages in ascending order, with duplicates.
 fn sorted(pages: impl Iterator<Item = PageId>) -> Vec<PageId> {
     let mut pages: Vec<_> = pages.collect();
     pages.sort_unstable();
     pages
 }
 
-/// The number of chunks of scans that need a page, and the slices that it is listed in.
+/// Checks the number of chunks of scans that need a page, and the slices that it is listed in.
 fn audit_page(state: &State, id: PageId) -> Result<(), Discrepancy> {
     let page = state.page(id);
     let wanted = page.slices().iter().map(|slice| {
@@ -174,7 +174,7 @@ fn audit_table(state: &State, id: TableId, table: &Table) -> Result<(), Discrepa
     same(|| format!("chunks in classes of {id:?}"), table.chunk_count(), in_classes)
 }
 
-/// The key of the class of a chunk.
+/// The key of the class of a chunk, computed from its pages and scans.
 fn key_of(state: &State, id: TableId, table: &Table, chunk: ChunkIndex) -> ClassKey {
     let counted = |scan: &&Scan| scan.needed.contains(chunk) && !scan.is_sparse();
     let needing = state.scans_of(id).filter(counted);
@@ -204,7 +204,7 @@ fn key_of(state: &State, id: TableId, table: &Table, chunk: ChunkIndex) -> Class
     }
 }
 
-/// The list of a class, and the indexes in which policies find the class.
+/// Checks the list of a class, and the indexes in which policies find the class.
 fn audit_class(
     state: &State,
     id: TableId,

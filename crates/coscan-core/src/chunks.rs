@@ -9,10 +9,10 @@ use crate::ids::{ChunkIndex, GroupIndex, Index, PageId};
 /// A chunk to be added to a table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ChunkSpec {
-    /// Its number of rows, at least one.
+    /// The number of rows, at least one.
     pub rows: u64,
-    /// For each column group of the table the pages that hold those rows; none if nothing has to be read for them. Several
-    /// chunks may share a page, also across tables, but a chunk lists it once.
+    /// The pages that hold those rows, for each column group of the table; none if nothing has to be read for them.
+    /// Several chunks may share a page, also across tables, but a chunk lists it once.
     pub slices: Vec<Vec<PageId>>,
 }
 
@@ -20,15 +20,15 @@ pub struct ChunkSpec {
 #[derive(Clone, Debug)]
 pub(crate) struct Chunks {
     group_count: usize,
-    /// 0 where there is no chunk.
+    /// The rows of each chunk; 0 where there is no chunk.
     rows: Vec<u64>,
     row_count: u64,
     free: BTreeSet<ChunkIndex>,
     /// Pages of all chunks, those of one chunk together, slice by slice; among them those of removed chunks.
     pages: Vec<PageId>,
-    /// Of each chunk, where its pages begin.
+    /// The start of the pages of each chunk.
     starts: Vec<u32>,
-    /// Of each slice, at `chunk * group_count + group`, where its pages end.
+    /// The end of the pages of each slice, at `chunk * group_count + group`.
     ends: Vec<u32>,
     /// The number of `pages` that belong to removed chunks.
     removed: usize,
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(slices(&chunks), [(0, vec![vec![7], vec![8, 9]]), (2, vec![vec![4], vec![]])]);
     }
 
-    /// So many chunks of one page in each of two column groups.
+    /// Chunks of one page in each of two column groups.
     fn full(count: u32) -> Chunks {
         let mut chunks = Chunks::new(2);
         (0..count).for_each(|page| {

@@ -14,14 +14,14 @@ pub(crate) struct DecodedSlices {
 }
 
 impl DecodedSlices {
-    /// Adds a decoded column; true if it is the first of its slice.
+    /// Adds a decoded column. Returns true if it is the first of its slice.
     pub(crate) fn add(&mut self, chunk: ChunkIndex, group: GroupIndex) -> bool {
         let columns = self.columns.entry((chunk, group)).or_default();
         *columns += 1;
         *columns == 1
     }
 
-    /// Removes a decoded column, if there is one; true if it was the last of its slice.
+    /// Removes a decoded column, if there is one. Returns true if it was the last of its slice.
     pub(crate) fn remove(&mut self, chunk: ChunkIndex, group: GroupIndex) -> bool {
         let Some(columns) = self.columns.get_mut(&(chunk, group)) else { return false };
         *columns -= 1;
@@ -56,7 +56,7 @@ impl DecodedSlices {
         self.columns.contains_key(&(chunk, group))
     }
 
-    /// The number of decoded ones of some column groups of a chunk.
+    /// The number of these column groups of a chunk that are decoded.
     pub(crate) fn groups(&self, chunk: ChunkIndex, groups: &IndexSet<GroupIndex>) -> usize {
         self.groups_of(chunk).filter(|&group| groups.contains(group)).count()
     }
@@ -94,7 +94,7 @@ impl DecodedChunks {
         self.by_groups.last().map_or(0, |&(groups, _)| groups)
     }
 
-    /// The chunks with that number, lowest index first.
+    /// The chunks with the largest number of decoded column groups, lowest index first.
     pub(crate) fn with_most(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
         let most = self.most();
         let chunks = self.by_groups.iter().rev().take_while(move |&&(groups, _)| groups == most);

@@ -17,10 +17,10 @@ pub enum StartScanError {
     /// The table has no such chunk.
     #[error("the table has no chunk {0}")]
     UnknownChunk(ChunkIndex),
-    /// There is no such page.
+    /// No page has this id.
     #[error("there is no page {0}")]
     UnknownPage(PageId),
-    /// As many scans have started as there are ids.
+    /// All scan ids have been used.
     #[error("no scan can start any more: {} have, restart the process", u32::MAX)]
     NoIdLeft,
     /// A scan without workers would never end.
@@ -49,7 +49,7 @@ pub enum AddChunksError {
     /// The table was never registered or was removed.
     #[error("table {0} is not registered")]
     UnknownTable(TableId),
-    /// There is no such page.
+    /// No page has this id.
     #[error("there is no page {0}: add pages before the chunks that list them")]
     UnknownPage(PageId),
     /// A page would be read once but counted twice.

@@ -158,7 +158,7 @@ pub struct LayoutBuilder {
 }
 
 impl LayoutBuilder {
-    /// Adds a page of a column group; `bytes` is what reading it costs and what holding it takes.
+    /// Adds a page of a column group. `bytes` is what reading it costs and what holding it takes.
     ///
     /// # Panics
     /// If the group does not exist.
@@ -171,8 +171,8 @@ impl LayoutBuilder {
     /// Appends a chunk of `rows` rows. `slices` lists, for each column group, the pages that hold those rows.
     ///
     /// # Panics
-    /// If there is not one slice a group, a slice names a page of another group, one that was never added or one twice,
-    /// or the chunk has no rows.
+    /// If there is not one slice for each group; if a slice names a page of another group, one that was never added, or
+    /// one twice; or if the chunk has no rows.
     pub fn add_chunk(&mut self, rows: u64, slices: Vec<Vec<PageIndex>>) -> ChunkIndex {
         assert!(rows > 0, "a chunk has rows");
         assert_eq!(slices.len(), self.group_count, "one slice a group");
@@ -241,7 +241,7 @@ impl<T: Copy> Lists<T> {
 mod tests {
     use super::*;
 
-    /// The table in the picture at the head of this file, 10 rows a chunk.
+    /// The table in the picture at the head of this file, with 10 rows per chunk.
     fn picture() -> Layout {
         let (a, b) = (GroupIndex(0), GroupIndex(1));
         let mut builder = Layout::builder(2);

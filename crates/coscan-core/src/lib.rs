@@ -1,13 +1,15 @@
 //! The Active Buffer Manager of coscan as a pure state machine: it decides which pages to read, for which scan, which to
 //! evict, and which chunks to hand out.
 //!
-//! It reads no file, holds no data and has no clock, thread, lock or random number: the caller drives it and does the
-//! work. So the same decisions run on a real disk and in a simulator, and a recorded run replays in a test: see [`log`].
+//! It reads no file, holds no data and has no clock, thread, lock or random number. The caller drives it and does the
+//! work. So the same decisions run on a real disk and in a simulator, and a recorded run replays in a test: see
+//! [`log`].
 //!
-//! Start at [`ActiveBufferManager`]. Pages are the units that are read and cached; a table is a list of chunks, each a list
-//! of pages ([`ChunkSpec`], or a whole [`Layout`] at once), and tables may share pages. A [`ScanSpec`] is the request of a
-//! query, a [`Policy`] decides by the [`State`]. Memory beside the pool is decided here, too: see [`MemoryLimits`]. The papers are cited as `[CS04]`: the technical report of 2004; `[CS07]`:
-//! Cooperative Scans, VLDB 2007; `[CS11]`: Świtakowski's thesis, 2011.
+//! Start at [`ActiveBufferManager`]. Pages are the units that are read and cached. A table is a list of chunks, each a
+//! list of pages ([`ChunkSpec`], or a whole [`Layout`] at once). Tables may share pages. A [`ScanSpec`] is the request
+//! of a query; a [`Policy`] decides by the [`State`]. Memory beside the pool is decided here, too: see
+//! [`MemoryLimits`]. The papers are cited as `[CS04]` (the technical report of 2004), `[CS07]` (Cooperative Scans, VLDB
+//! 2007) and `[CS11]` (Świtakowski's thesis, 2011).
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 

@@ -18,7 +18,7 @@ pub(crate) enum Residency {
     Cached,
 }
 
-/// Where a page comes from when it is read.
+/// The origin of a page when it is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -27,11 +27,11 @@ pub enum Source {
     Device,
     /// Another server, which reads it from its device.
     Peer,
-    /// Another server, which has it in its pool: it costs less.
+    /// Another server, which has it in its pool and so at a lower cost.
     PeerPool,
 }
 
-/// Where a page is, as slices count it.
+/// The place of a page, as slices count it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// Not in the pool, nor in that of another server as far as is known.
@@ -61,7 +61,7 @@ pub(crate) struct Page {
     slices: Slices,
 }
 
-/// Nearly every page is part of one slice only.
+/// The slices of a page, of which there is nearly always only one.
 #[derive(Clone, Debug)]
 enum Slices {
     One(SliceId),

@@ -8,7 +8,7 @@ use crate::pages::{Page, Residency, Source};
 /// The bytes held and the cached pages by their last use.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
-    /// I3: `held_bytes` never exceeds this.
+    /// The most bytes that may be held (I3).
     pub(crate) limit_bytes: u64,
     /// Bytes cached and being read.
     pub(crate) held_bytes: u64,
@@ -48,13 +48,13 @@ impl Pool {
         assert!(self.held_bytes <= self.limit_bytes, "I3: the pool holds no more than its limit");
     }
 
-    /// Gives space back.
+    /// Returns space.
     pub(crate) fn give(&mut self, bytes: u64) {
         self.held_bytes =
             self.held_bytes.checked_sub(bytes).expect("I3: space given back was taken");
     }
 
-    /// Begins a period; returns the count of uses at the beginning of the one before.
+    /// Begins a period. Returns the count of uses at the beginning of the one before.
     pub(crate) fn begin_period(&mut self) -> u64 {
         std::mem::replace(&mut self.period_began, self.uses)
     }

@@ -1,5 +1,4 @@
-//! Load slots: how much more may be read now, device by device. A device that does not answer holds up only its own
-//! scans.
+//! Load slots: how much more may be read now, for each device. A device that does not answer delays only its own scans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +6,8 @@ use crate::ids::DeviceId;
 use crate::scan::{PriorityBounds, PriorityClass, Scan};
 use crate::state::State;
 
-/// Reading ahead stops when one byte in this many of the pool waits for other servers. In simulation, one in two read up to
-/// 50 % more from devices, one in eight took up to 30 % longer.
+/// Reading ahead stops when one byte in this many of the pool waits for other servers. In simulation, one in two read
+/// up to 50 % more from devices, and one in eight took up to 30 % longer.
 const PEER_BYTES_DIVISOR: u64 = 4;
 
 /// The devices without free slots, or with slots for urgent scans only.
@@ -27,16 +26,16 @@ pub struct LoadSlots {
 pub(crate) struct DeviceLoads {
     pub(crate) usual: usize,
     pub(crate) urgent: usize,
-    /// Those that are not urgent and have taken too long.
+    /// The loads that are not urgent and have taken too long.
     overdue: usize,
     /// Bytes that are to come from other servers.
     peer_bytes: u64,
 }
 
 impl DeviceLoads {
-    /// Whether another urgent load may start, of `max` at most. One that is overdue takes the slot of an urgent one: it may
-    /// be waiting for a device that answers urgent requests first, and when all are overdue, none passes them any more
-    /// (I5). Or it is stuck, and others need not wait for it.
+    /// Whether another urgent load may start, of at most `max`. One that is overdue takes the slot of an urgent one: it
+    /// may be waiting for a device that answers urgent requests first, and when all are overdue, none passes them any
+    /// more (I5). Or it is stuck, and others need not wait for it.
     pub(crate) fn admit_urgent(self, max: usize) -> bool {
         self.urgent + self.overdue < max
     }
@@ -56,7 +55,7 @@ impl LoadSlots {
             if (loads.usual + loads.urgent) / 2 >= max {
                 slots.closed.insert(device);
             } else if loads.usual < max {
-                // LoadSlots for all.
+                // There are load slots for all.
             } else if loads.admit_urgent(max) {
                 slots.urgent_only.insert(device);
             } else {

@@ -1,7 +1,8 @@
-//! A picture of a table for people: which of its pages are in the pool, and who wants them, with its chunks in bins.
+//! A picture of a table for people: which of its pages are in the pool, and which scans need them, with its chunks in
+//! bins.
 //!
-//! A table may have a million chunks, so a picture is taken step by step: the caller may let commands in between two
-//! steps, and the picture is then not of one moment.
+//! A table may have a million chunks, so a picture is taken step by step. The caller may process commands between two
+//! steps; the picture is then not of one moment.
 
 use crate::ids::{ChunkIndex, GroupIndex, Index, ScanPosition, TableId};
 use crate::pages::Residency;
@@ -80,7 +81,7 @@ impl PoolMap {
 pub struct PoolMapBuilder {
     map: PoolMap,
     next: usize,
-    /// Of the bin of the chunk before `next`: scans that need a chunk of it.
+    /// Scans that need a chunk of the bin of the chunk before `next`.
     scans: IndexSet<ScanPosition>,
 }
 
@@ -97,8 +98,8 @@ impl PoolMapBuilder {
         Some(Self { map, next: 0, scans: IndexSet::new() })
     }
 
-    /// Looks at the next chunks, of so many slices at most if that is one chunk. False once it has seen all, or the table is
-    /// gone.
+    /// Looks at the next chunks: at most `slices_max` slices, but at least one chunk. Returns false once it has seen
+    /// all, or the table is gone.
     pub fn step(&mut self, state: &State, slices_max: usize) -> bool {
         let Some(table) = state.tables.get(&self.map.table) else { return false };
         let chunks = (slices_max / self.map.groups.max(1)).max(1);
@@ -177,7 +178,7 @@ impl PoolMapBuilder {
 }
 
 impl State {
-    /// The picture of a table in `bins_max` bins at most, taken at once; `None` if there is no such table. Where the state
+    /// The picture of a table in at most `bins_max` bins, taken at once; `None` if there is no such table. If the state
     /// is locked meanwhile, take it in steps: see [`PoolMapBuilder`].
     #[must_use]
     pub fn pool_map(&self, table: TableId, bins_max: usize) -> Option<PoolMap> {

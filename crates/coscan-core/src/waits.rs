@@ -1,11 +1,11 @@
-//! What a scan waits for, for people who ask.
+//! The reasons why scans wait, for people who ask.
 
 use crate::ids::{ChunkIndex, LoadId, ScanId, Time};
 use crate::manager::ActiveBufferManager;
 use crate::scan::{Order, Scan};
 use crate::slots::loads_by_device;
 
-/// What a scan waits for.
+/// The event or resource that a scan waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitsFor {
     /// A page of a chunk that it needs is being read.
@@ -17,14 +17,14 @@ pub enum WaitsFor {
         /// Running scans that need that page, this one among them.
         scans: usize,
     },
-    /// As many loads as may be are under way from its device, all for other scans.
+    /// The most loads that are allowed are in flight from its device, all for other scans.
     Device {
-        /// Those loads.
+        /// The number of those loads.
         loads: usize,
     },
     /// The pool has no space for its largest chunk.
     Space,
-    /// A chunk is ready, and as many workers as the processors can use are at work.
+    /// A chunk is ready, but the processors can use no more workers.
     Processor {
         /// The ready chunk.
         chunk: ChunkIndex,
@@ -36,14 +36,14 @@ pub enum WaitsFor {
 /// A scan that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// When the worker asked that has waited longest.
+    /// When the worker that has waited longest asked.
     pub since: Time,
-    /// What it waits for.
+    /// The reason.
     pub on: WaitsFor,
 }
 
 impl ActiveBufferManager {
-    /// What the worker of a scan waits for that has waited longest; `None` if none waits, or the scan does not run.
+    /// The wait of the worker of a scan that has waited longest; `None` if none waits, or the scan does not run.
     #[must_use]
     pub fn wait_of(&self, scan: ScanId) -> Option<Wait> {
         let scan = self.state().scan(scan).filter(|scan| !scan.needed().is_empty())?;
@@ -69,7 +69,7 @@ impl ActiveBufferManager {
         }
     }
 
-    /// The oldest load of a page that lets the scan go on; in order, only a page of its next chunk does.
+    /// The oldest load of a page that lets the scan proceed; in order, only a page of its next chunk does.
     fn load_for(&self, scan: &Scan) -> Option<WaitsFor> {
         let state = self.state();
         let next = scan.needed().first();

@@ -12,7 +12,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use parquet::errors::ParquetError;
 
-/// A scan that cannot start or go on.
+/// Converts the error of a scan that cannot start or continue.
 pub(crate) fn from_scan(error: ScanError) -> DataFusionError {
     match error {
         ScanError::Exhausted { .. } | ScanError::Start(StartScanError::PoolTooSmall { .. }) => {
@@ -25,12 +25,12 @@ pub(crate) fn from_scan(error: ScanError) -> DataFusionError {
     }
 }
 
-/// A location that leads to no files.
+/// Converts the error of a location without files.
 pub(crate) fn from_store(error: StoreError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// Files that cannot be opened.
+/// Converts the error of files that cannot be opened.
 pub(crate) fn from_open(error: OpenError) -> DataFusionError {
     match error {
         OpenError::Memory(error) => from_scan(error),
@@ -38,13 +38,14 @@ pub(crate) fn from_open(error: OpenError) -> DataFusionError {
     }
 }
 
-/// Files that make no table.
+/// Converts the error of files that do not form a table.
 pub(crate) fn from_table(error: TableError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// Why a statement failed, in words for its author: without the prefixes of layers that only pass the error on, such as
-/// `Arrow error: External error: `. A prefix that names the sort of error stays, such as `Resources exhausted: `.
+/// The reason why a statement failed, for its author. It leaves out the prefixes of layers that only pass the error on,
+/// such as `Arrow error: External error: `. A prefix that names the kind of error stays, such as
+/// `Resources exhausted: `.
 ///
 /// Its source is the whole error.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl Error for QueryError {
     }
 }
 
-/// The text of an error without the errors around it that only pass it on.
+/// The text of an error, without the errors around it that only pass it on.
 fn text(error: &(dyn Error + 'static)) -> String {
     if let Some(error) = error.downcast_ref::<DataFusionError>() {
         text_of_engine(error)

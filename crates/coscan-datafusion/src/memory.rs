@@ -16,14 +16,15 @@ use datafusion::execution::memory_pool::{
 /// The number of largest consumers that an error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
 
-/// Operators that can spill may hold three eighths of the limit. What a sort keeps is counted twice: as its own, and as
-/// decoded columns that it references. So as much again, and a quarter for operators that cannot spill, must be left.
+/// Operators that can spill may hold three eighths of the limit. The rows of a sort are counted twice, as its own and
+/// as the decoded columns that they reference. Another three eighths must therefore be left, and a quarter for
+/// operators that cannot spill.
 const SPILLING_PARTS: (usize, usize) = (3, 8);
 
 /// A DataFusion memory pool that is part of a buffer manager's budget.
 ///
-/// Operators that cannot spill get memory as long as there is some. Those that can spill together hold up to three
-/// eighths of the limit; beyond that, an operator is refused more than its even share, so that the first one does not
+/// Operators that cannot spill get memory as long as there is some. Operators that can spill hold at most three eighths
+/// of the limit together. Beyond that, an operator is refused more than its even share, so that the first one does not
 /// starve the others.
 #[derive(Debug)]
 pub struct SharedMemoryPool {
@@ -33,7 +34,7 @@ pub struct SharedMemoryPool {
     spilling: Mutex<Spilling>,
 }
 
-/// Operators that can spill, and what they hold.
+/// The operators that can spill, and the bytes that they hold.
 #[derive(Debug, Default)]
 struct Spilling {
     consumers: usize,
@@ -41,7 +42,7 @@ struct Spilling {
 }
 
 impl SharedMemoryPool {
-    /// The pool of a manager.
+    /// Creates the memory pool of a manager.
     #[must_use]
     pub fn new(manager: &BufferManager) -> Self {
         let memory = manager.operator_memory();
@@ -55,7 +56,7 @@ impl SharedMemoryPool {
         }
     }
 
-    /// The pool that all sessions of a manager share, with errors that name the largest consumers.
+    /// Returns the pool that all sessions of a manager share. Its errors name the largest consumers.
     #[must_use]
     pub fn of_manager(manager: &BufferManager) -> Arc<dyn MemoryPool> {
         /// The pool holds the manager, so the manager does not hold the pool.
@@ -71,7 +72,7 @@ impl SharedMemoryPool {
         pool
     }
 
-    /// A new pool whose errors name the largest consumers.
+    /// Creates a pool whose errors name the largest consumers.
     #[must_use]
     pub fn tracked(manager: &BufferManager) -> Arc<dyn MemoryPool> {
         Arc::new(TrackConsumersPool::new(Self::new(manager), NAMED_CONSUMERS))

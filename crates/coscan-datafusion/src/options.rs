@@ -38,8 +38,8 @@ impl CoscanOptions {
         }
     }
 
-    /// Reads tables from these stores. A store that the session has registered for a URL takes precedence, except for
-    /// local files: these stores read them unless the session has replaced its own store of local files.
+    /// Reads tables from these stores. A store that the session has registered for a URL takes precedence. Local files
+    /// are read through these stores unless the session has replaced its own store of local files.
     #[must_use]
     pub fn with_stores(self, stores: Stores) -> Self {
         Self { stores, ..self }
@@ -51,14 +51,14 @@ impl CoscanOptions {
         Self { table_options, ..self }
     }
 
-    /// Keeps the session's own memory pool: its operators do not count against the budget of the manager.
+    /// Keeps the session's own memory pool. Its operators then do not count against the budget of the manager.
     #[must_use]
     pub fn with_session_memory_pool(self) -> Self {
         Self { shares_memory: false, ..self }
     }
 
-    /// Leaves selective scans of at most this many bytes to the engine's own scan; by default 4 MiB. With 0 every scan
-    /// is shared, those of a few first rows too.
+    /// Leaves selective scans of at most this many bytes to the engine's own scan. The default is 4 MiB. With 0 every
+    /// scan is shared, also scans of a few first rows.
     #[must_use]
     pub fn with_direct_bytes_max(self, direct_bytes_max: u64) -> Self {
         Self { direct_bytes_max, ..self }

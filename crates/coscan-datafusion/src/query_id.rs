@@ -19,7 +19,7 @@ use datafusion::execution::TaskContext;
 pub struct QueryId(Arc<str>);
 
 impl QueryId {
-    /// An id.
+    /// Creates an id from a text.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
     }
@@ -30,7 +30,7 @@ impl QueryId {
         &self.0
     }
 
-    /// What a task was given.
+    /// The id of the query that a task belongs to, if it has one.
     pub(crate) fn of(context: &TaskContext) -> Option<Arc<str>> {
         let id = context.session_config().get_extension::<Self>();
         id.map(|id| Arc::clone(&id.0))

@@ -41,20 +41,20 @@ pub fn install(context: &SessionContext, manager: &BufferManager) -> Result<()> 
 }
 
 impl CoscanOptions {
-    /// Adds coscan to a session. From then on
-    /// - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes shared tables;
-    /// - the engine's own tables of Parquet files ([`ListingTable`]: `register_parquet`, `read_parquet`, names of files
-    ///   in SQL) are shared where possible;
-    /// - operators draw on the memory budget of the manager;
-    /// - URLs without a store in the session are resolved in coscan's stores;
-    /// - an optimizer rule keeps small queries in one task;
-    /// - some wrong answers of the engine are right, whatever tables a query reads: filters on one of several columns of
-    ///   the same name, grouping sets of ordered tables; DELETE and UPDATE are refused where the engine would lose their
-    ///   WHERE;
+    /// Adds coscan to a session, which has these effects:
+    /// - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes shared tables.
+    /// - The engine's own tables of Parquet files ([`ListingTable`]: `register_parquet`, `read_parquet`, names of files
+    ///   in SQL) are shared where possible.
+    /// - Operators draw on the memory budget of the manager.
+    /// - URLs without a store in the session are resolved in coscan's stores.
+    /// - An optimizer rule keeps small queries in one task.
+    /// - Some wrong answers of the engine are corrected, whatever tables a query reads: filters on one of several
+    ///   columns of the same name, and grouping sets of ordered tables. DELETE and UPDATE are refused where the engine
+    ///   would lose their WHERE.
     /// - `SET coscan.weight` sets the weight of the session's queries, `SET coscan.sharing` whether they share reads
     ///   ([`SessionSettings`]).
     ///
-    /// Tables, functions and settings of the session stay; prepared statements are lost.
+    /// Tables, functions and settings of the session stay. Prepared statements are lost.
     ///
     /// Coscan wraps the session's query planner. If the session gets another planner afterwards, the engine reads its
     /// own tables itself again.

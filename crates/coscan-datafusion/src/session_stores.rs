@@ -19,12 +19,12 @@ pub(crate) struct SessionStores {
     stores: Stores,
 }
 
-/// All of them. Sessions are often made on the runtime environment of another, and nothing else tells that its stores are
-/// such ones: then the stores of that session would win.
+/// All wrapped stores. A session is often made on the runtime environment of another one, and its stores can only be
+/// recognized as wrapped ones by this list. Without it, the stores of the other session would take precedence.
 static ALL: Mutex<Vec<Weak<SessionStores>>> = Mutex::new(Vec::new());
 
 impl SessionStores {
-    /// Wraps the stores that a session has; if those are wrapped already, the wrapper is replaced.
+    /// Wraps the stores of a session. If they are wrapped already, the wrapper is replaced.
     pub(crate) fn around(session: &SessionState, stores: &Stores) -> Arc<Self> {
         let existing = &session.runtime_env().object_store_registry;
         let address = Arc::as_ptr(existing).cast::<()>();

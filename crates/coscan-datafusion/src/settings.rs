@@ -13,15 +13,17 @@ use datafusion::prelude::SessionConfig;
 #[non_exhaustive]
 pub struct SessionSettings {
     /// Whether scans share reads and decoding with other queries. If false, each query reads and decodes for itself, as
-    /// in plain DataFusion, to compare both on the same tables. Tables with files in several stores are shared even then.
+    /// in plain DataFusion, so that both can be compared on the same tables. Tables with files in several stores are
+    /// shared even then.
     pub sharing: bool,
-    /// The weight of the queries of this session, at least 1: a query of weight 2 is served as if it had half as much
+    /// The weight of the queries of this session, at least 1. A query of weight 2 is served as if it had half as much
     /// left to read.
     pub weight: u32,
-    /// How long the list of a table's files is used: a query planned later lists them again. Zero lists them for each
-    /// mention in a query. If that fails, the query sees the files of the last list, and the reason is logged.
-    /// Without this setting only [`refresh`](crate::refresh) lists files again, unless the session's runtime has no cache
-    /// of lists (`SET datafusion.runtime.list_files_cache_limit = '0K'`): that is as 0.
+    /// The time for which a list of a table's files is used. A query that is planned later lists the files again. Zero
+    /// lists them for each mention in a query. If listing fails, the query sees the files of the last list, and the
+    /// reason is logged. Without this setting only [`refresh`](crate::refresh) lists files again, unless the session's
+    /// runtime has no cache of lists (`SET datafusion.runtime.list_files_cache_limit = '0K'`), which has the effect of
+    /// zero.
     pub refresh_interval: Option<Duration>,
 }
 
@@ -99,12 +101,12 @@ impl ExtensionOptions for SessionSettings {
     }
 }
 
-/// Why the scans of a query are not shared.
+/// The reason why the scans of a query are not shared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NotShared(pub(crate) &'static str);
 
 impl NotShared {
-    /// `None` if they are shared.
+    /// Returns `None` if the scans are shared.
     pub(crate) fn of(config: &SessionConfig) -> Option<Self> {
         let of_query = config.get_extension::<Self>().map(|not_shared| *not_shared);
         let sharing = SessionSettings::of(config).sharing;
@@ -113,13 +115,13 @@ impl NotShared {
 }
 
 impl SessionSettings {
-    /// Those of a session; the defaults if coscan is not installed in it.
+    /// The settings of a session, or the defaults if coscan is not installed in it.
     #[must_use]
     pub fn of(config: &SessionConfig) -> Self {
         config.options().extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
-    /// Gives a setting its default. (DataFusion's `RESET` knows none but its own settings.)
+    /// Resets a setting to its default. (DataFusion's `RESET` supports only its own settings.)
     ///
     /// # Errors
     /// If there is no setting of this name, which is without the prefix.
@@ -134,7 +136,7 @@ impl SessionSettings {
         Ok(())
     }
 
-    /// Makes them known to a session that does not have them yet.
+    /// Adds the settings to a session that does not have them yet.
     pub(crate) fn add_to(config: &mut SessionConfig) {
         let extensions = &mut config.options_mut().extensions;
         if extensions.get::<Self>().is_none() {

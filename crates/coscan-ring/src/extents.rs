@@ -48,7 +48,7 @@ impl Extents {
         Self::cut_at(row_groups, EXTENT_BYTES)
     }
 
-    /// Cuts it into extents of at least so many bytes, for simulations of small files. Servers MUST NOT use it.
+    /// Cuts a file into extents of at least this many bytes, for simulations of small files. Servers MUST NOT use it.
     #[must_use]
     pub fn cut_at(row_groups: &[RowGroup], extent_bytes: u64) -> Self {
         let (mut starts, mut row, mut open_bytes) = (vec![0], 0, 0);
@@ -61,7 +61,7 @@ impl Extents {
             let is_cut = group.bytes > extent_bytes && group.rows > ROWS_MAX;
             if is_cut {
                 end_extent(row);
-                // Bytes bound the number of pieces: that of rows may be a lie.
+                // The bytes bound the number of pieces, since the number of rows may be wrong.
                 let pieces = group.rows.div_ceil(ROWS_MAX).min(group.bytes.div_ceil(1 << 10));
                 (1..pieces).for_each(|piece| end_extent(row + piece * ROWS_MAX));
             }

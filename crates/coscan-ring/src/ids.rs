@@ -1,4 +1,4 @@
-//! What nodes, files and what is under way are called.
+//! The ids of nodes, files and operations in flight.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct StoreId(pub u32);
 )]
 pub struct GetId(pub u64);
 
-/// A request that this node answers: who asks, and under which number.
+/// A request that this node answers: the node that asks, and its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Served {
     /// The node that asks.
@@ -33,7 +33,7 @@ pub struct Served {
     pub get: GetId,
 }
 
-/// What a scan of another node wants, by the node and its number for the scan.
+/// The needs of a scan of another node, by the node and its number for the scan.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RemoteInterest {
     /// The node.

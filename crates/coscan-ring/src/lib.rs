@@ -1,10 +1,12 @@
-//! Many servers that read the same tables of one store, each page once for all of them: who owns what, who asks whom, and
-//! what is said. A pure state machine, as `coscan-core` is: no clock, I/O, thread, random number or hash order.
+//! Many servers that read the same tables of one store, each page once for all of them: the owners of pages, the
+//! requests and the messages. A pure state machine, as `coscan-core` is: no clock, I/O, thread, random number or hash
+//! order.
 //!
-//! **The asker decides, the owner keeps and advises.** Each [extent](Extents) of a file has an [owner](owners_of) among the
-//! nodes. A node that needs a page asks its owner, which has it, is reading it, or reads it then. What a node reads next is
-//! decided by its own Active Buffer Manager; what stays in memory by that of the node that holds it, which knows all who
-//! want it. Three [messages](Message) carry what the others cannot know: `Need`, `Get` and `Have`.
+//! **The asker decides, the owner keeps and advises.** Each [extent](Extents) of a file has an [owner](owners_of) among
+//! the nodes. A node that needs a page asks its owner, which has it, is reading it, or reads it then. The Active Buffer
+//! Manager of a node decides what the node reads next. What stays in memory is decided by that of the node that holds
+//! it, which knows the needs of all. Three [messages](Message) carry what the others cannot know: `Need`, `Get` and
+//! `Have`.
 //!
 //! ```text
 //! A's scan begins          A → B  Need   rows 0..900,000 of columns 2, 4, in extents that B owns
@@ -14,13 +16,13 @@
 //! C is short of chunks     C → B  Get    17, 18: it takes what B has before anything else
 //! ```
 //!
-//! A *node* is a server as a member of the cluster; *peers* are the other nodes. Start at [`Node`]. The idea of servers that
-//! share what they read by passing it on is the Data Cyclotron's (`[DC]`: chapter 5 of Gonçalves' thesis); there data goes
-//! round a ring, here its owner is asked.
+//! A *node* is a server as a member of the cluster; *peers* are the other nodes. Start at [`Node`]. The idea of servers
+//! that share what they read by passing it on comes from the Data Cyclotron (`[DC]`: chapter 5 of Gonçalves' thesis).
+//! There, data goes round a ring; here, its owner is asked.
 //!
 //! The Data Cyclotron itself is [`Circulate`].
 //!
-//! Who the nodes are is found out by [`Membership`].
+//! [`Membership`] finds out which servers are nodes.
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 

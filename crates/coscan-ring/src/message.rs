@@ -1,4 +1,4 @@
-//! What nodes tell each other.
+//! The messages between nodes.
 //!
 //! A [`FileId`] is a node's own number for a file. On the wire a message names the version of the file and the bytes of
 //! its pages instead: [`Message::translate`].
@@ -10,23 +10,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{FileId, GetId};
 
-/// A message from one node to another, about files and pages as the node that handles it calls them.
+/// A message from one node to another. Files and pages have the names that the handling node gives them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Message<File = FileId, Page = PageIndex> {
-    /// A scan of mine will need these rows of these columns: keep them if you can. It causes no read and gets no answer.
+    /// A scan of the sender will need these rows of these columns; the receiver keeps them if it can. It causes no read
+    /// and gets no answer.
     Need {
-        /// My number for the scan. Rows named later are added.
+        /// The sender's number for the scan. Rows named later are added.
         scan: u64,
         /// The file.
         file: File,
         /// The columns.
         columns: Vec<u32>,
-        /// The rows, all in extents that you own.
+        /// The rows, all in extents that the receiver owns.
         rows: Vec<Range<u64>>,
     },
-    /// It no longer wants these rows: it has got them, or they were ruled out.
+    /// The scan no longer needs these rows: it has got them, or they were ruled out.
     Unneed {
-        /// My number for the scan.
+        /// The sender's number for the scan.
         scan: u64,
         /// The file.
         file: File,
@@ -35,12 +36,12 @@ pub enum Message<File = FileId, Page = PageIndex> {
     },
     /// The scan has ended.
     End {
-        /// My number for the scan.
+        /// The sender's number for the scan.
         scan: u64,
     },
-    /// Send me these pages. I have the space for them.
+    /// A request for these pages. The sender has the space for them.
     Get {
-        /// My number for this request.
+        /// The sender's number for this request.
         get: GetId,
         /// The file.
         file: File,
@@ -49,43 +50,43 @@ pub enum Message<File = FileId, Page = PageIndex> {
         /// The query that they are for.
         query: RemoteQuery,
     },
-    /// I do not want the rest of what I asked for any more.
+    /// The sender no longer needs the rest of what it asked for.
     Cancel {
-        /// My number for the request.
+        /// The sender's number for the request.
         get: GetId,
     },
-    /// Pages that you asked for. Their bytes follow.
+    /// Pages that the receiver asked for. Their bytes follow.
     Pages {
-        /// Your number for the request.
+        /// The receiver's number for the request.
         get: GetId,
         /// The file.
         file: File,
         /// The pages.
         pages: Vec<Page>,
     },
-    /// What you asked for will come, but not yet. I am still there.
+    /// The pages that the receiver asked for will come, but not yet. The sender is still there.
     Queued {
-        /// Your number for the request.
+        /// The receiver's number for the request.
         get: GetId,
     },
-    /// I have no memory to read the rest of what you asked for: read it yourself.
+    /// The sender has no memory to read the rest of the pages: the receiver reads them itself.
     NoRoom {
-        /// Your number for the request.
+        /// The receiver's number for the request.
         get: GetId,
     },
-    /// I could not read the rest of what you asked for: read it yourself, and see why.
+    /// The sender could not read the rest of the pages: the receiver reads them itself, and sees why.
     Failed {
-        /// Your number for the request.
+        /// The receiver's number for the request.
         get: GetId,
     },
-    /// Pages you need that are in my pool or being read: they cost less than others.
+    /// Pages that the receiver needs and that are in the sender's pool or being read. They cost less than others.
     Have {
         /// The file.
         file: File,
         /// The pages.
         pages: Vec<Page>,
     },
-    /// I no longer have these.
+    /// Pages that the sender no longer has.
     Evicted {
         /// The file.
         file: File,
@@ -113,7 +114,7 @@ impl<File, Page> Message<File, Page> {
         }
     }
 
-    /// The same with another name for its file and each of its pages; `None` if a page has none.
+    /// The message with another name for its file and each of its pages; `None` if a page has none.
     pub fn translate<ToFile, ToPage>(
         self,
         to_file: impl FnOnce(File) -> Option<ToFile>,

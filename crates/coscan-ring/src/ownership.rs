@@ -1,11 +1,11 @@
-//! Who owns an extent: rendezvous hashing, so that a node that joins or leaves moves only its own share.
+//! Owners of extents, by rendezvous hashing: a node that joins or leaves moves only its own share.
 
 use twox_hash::XxHash64;
 
 use crate::extents::Extents;
 use crate::ids::NodeId;
 
-/// The owner of an extent, and who takes over when the owner is gone.
+/// The owner of an extent, and the node that takes over when the owner is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Owners {
     /// The node that reads the extent for all.
@@ -17,7 +17,8 @@ pub struct Owners {
 /// The owners of an extent of a file among some nodes; `None` if there is no node. `file` identifies the version of the file
 /// alike on all nodes.
 ///
-/// Nodes with different views of who is alive may name different owners. That costs a second read, never a wrong row.
+/// Nodes with different views of the living members may name different owners. That costs a second read, never a wrong
+/// row.
 #[must_use]
 pub fn owners_of(
     members: impl IntoIterator<Item = NodeId>,

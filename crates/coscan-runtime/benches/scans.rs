@@ -1,10 +1,10 @@
-//! Many scans of one table in memory: what the runtime itself costs, with enough memory and with too little.
+//! The cost of the runtime itself: many scans of one table in memory, with enough memory and with too little.
 //!
-//! `cargo bench -p coscan-runtime --bench scans -- [SCANS]` prints a line for each case: the time of all scans together, the
-//! 99.9th percentile and the longest time that dropping a batch took (it returns memory), and how often an operator that
-//! asked for memory was refused. Then one scan goes chunk by chunk: how long it waits for each, from its request to its
-//! rows, alone and beside as many busy threads as there are processors. Compare two versions by running both several
-//! times in turn.
+//! `cargo bench -p coscan-runtime --bench scans -- [SCANS]` prints a line for each case: the time of all scans
+//! together, the 99.9th percentile and the longest time that dropping a batch took (it returns memory), and the number
+//! of times that an operator that asked for memory was refused. Then one scan takes chunk by chunk. Its wait for each
+//! is measured from its request to its rows, alone and beside one busy thread per processor. Compare two versions by
+//! running both several times in turn.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use parquet::file::properties::WriterProperties;
 const ROW_GROUPS: i64 = 64;
 const ROWS: i64 = 16_384;
 
-/// Operators that take and return memory all the time.
+/// The number of operators that take and return memory all the time.
 const OPERATORS: usize = 8;
 
 async fn table() -> Arc<ParquetTable> {
@@ -53,7 +53,7 @@ async fn table() -> Arc<ParquetTable> {
     Arc::new(ParquetTable::open(vec![file], options).await.unwrap())
 }
 
-/// What one case took.
+/// The measurements of one case.
 struct Measured {
     all: Duration,
     drops: Vec<Duration>,
@@ -116,11 +116,11 @@ async fn measure(
     Measured { all, drops, refused: refused.load(Ordering::Relaxed) }
 }
 
-/// The times that one scan waits for its chunks, where the pool has room for one: none is read before it is asked for.
+/// The waits of one scan for its chunks, where the pool has room for one, so none is read before it is asked for.
 async fn waits(table: &Arc<ParquetTable>, busy_threads: usize) -> Vec<Duration> {
     const SCANS: usize = 100;
     let pages = table.layout().page_bytes();
-    // Of two chunks, less a tenth.
+    // The pool holds two chunks, less a tenth.
     let pool_bytes = pages.iter().sum::<u64>() / ROW_GROUPS as u64 * 19 / 10;
     let manager = BufferManager::new(Options::with_pool_bytes(pool_bytes, 64 << 20)).unwrap();
     let shared = manager.register(Arc::clone(table));

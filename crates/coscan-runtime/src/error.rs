@@ -1,4 +1,4 @@
-//! Why a scan cannot start or go on.
+//! The reasons why a scan cannot start or continue.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use arrow_schema::DataType;
 use coscan_core::{ChunkIndex, StartScanError};
 use coscan_storage::table::{DecodeError, ReadError, TableError};
 
-/// Why a scan cannot start or go on. It can be cloned, so that all workers of a scan can be told.
+/// The reason why a scan cannot start or continue. It can be cloned, so that all workers of a scan can be told.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScanError {
@@ -34,18 +34,18 @@ pub enum ScanError {
         /// The row after the last of the ranges before it.
         before: u64,
     },
-    /// Columns for another number of tables than a joint table has.
+    /// There are columns for another number of tables than the joint table has.
     #[error("columns are asked for of {columns} tables, but the joint table has {tables}")]
     JointColumns {
-        /// Tables for which there are columns.
+        /// The number of tables for which there are columns.
         columns: usize,
-        /// Tables of the joint table.
+        /// The number of tables of the joint table.
         tables: usize,
     },
     /// A joint chunk that the joint table does not have.
     #[error("the joint table has {chunks} chunks, there is no chunk {chunk} (they count from 0)")]
     UnknownJointChunk {
-        /// The one asked for.
+        /// The joint chunk asked for.
         chunk: usize,
         /// The number of joint chunks.
         chunks: usize,
@@ -97,7 +97,7 @@ pub enum ScanError {
          budget queries hold {held_bytes}; give coscan more memory, or let fewer queries run at once"
     )]
     Exhausted {
-        /// Bytes that reading or decoding wanted.
+        /// The bytes needed for reading or decoding.
         needed_bytes: u64,
         /// The budget.
         budget_bytes: u64,
@@ -128,13 +128,13 @@ impl ScanError {
 }
 
 impl ScanError {
-    /// Whether the store has too many requests: then a retry may succeed, but not soon.
+    /// Whether the store gets too many requests, so that a retry may succeed, but not soon.
     pub(crate) fn is_throttling(&self) -> bool {
         matches!(self, Self::Read(error) if error.is_throttling())
     }
 }
 
-/// Why a scan cannot have more chunks.
+/// The reason why a scan cannot have more chunks.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct ExtendError {
@@ -145,19 +145,19 @@ pub struct ExtendError {
     pub left: Vec<ChunkIndex>,
 }
 
-/// Why tables cannot be scanned together.
+/// The reason why tables cannot be scanned together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JointTableError {
-    /// There is nothing to scan.
+    /// No table was given.
     #[error("a joint table needs at least one table")]
     NoTables,
-    /// A joint chunk has a range of rows of each table.
+    /// A joint chunk does not have one range of rows for each table.
     #[error("joint chunk {chunk} has {ranges} ranges of rows, but there are {tables} tables")]
     RangeCount {
         /// The joint chunk.
         chunk: usize,
-        /// Its ranges.
+        /// The number of its ranges.
         ranges: usize,
         /// The number of tables.
         tables: usize,
@@ -191,7 +191,7 @@ pub enum JointTableError {
     },
 }
 
-/// Why files cannot be opened.
+/// The reason why files cannot be opened.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {

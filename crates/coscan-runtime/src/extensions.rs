@@ -12,11 +12,11 @@ pub(crate) struct Extensions {
     idle_calls: Mutex<Vec<IdleCall>>,
 }
 
-/// Drops what was not used since its last call; false if it is not to be called any more.
+/// A call that drops what was not used since its last call. It returns false if it is not to be called any more.
 type IdleCall = Box<dyn FnMut() -> bool + Send>;
 
 impl Extensions {
-    /// The one of a type, made if there is none yet.
+    /// The value of a type, made if there is none yet.
     pub(crate) fn get<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         let value = values.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(make()));

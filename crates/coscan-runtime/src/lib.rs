@@ -5,9 +5,10 @@
 //! `coscan-core` does. This crate has the loads in flight, the bytes of the pool, decoded columns, memory and
 //! cancellation.
 //!
-//! [`BufferManager`] is the entry point. A [`SharedTable`] is a table registered with it, a [`Scan`] the registered needs
-//! of a query, a [`ScanStream`] the record batches that one of its workers takes. [`FirstRows`] reads so few rows
-//! that they are not worth whole chunks. A [`JointTable`] has several tables that a [`JointScan`] reads together.
+//! [`BufferManager`] is the entry point. A [`SharedTable`] is a table registered with it, a [`Scan`] the registered
+//! needs of a query, and a [`ScanStream`] the record batches that one of its workers takes. [`FirstRows`] reads the
+//! first rows of chunks, if they are too few to be worth whole chunks. A [`JointTable`] has several tables that a
+//! [`JointScan`] reads together.
 
 mod chunks;
 mod cpu;

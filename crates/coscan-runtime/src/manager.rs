@@ -1,4 +1,4 @@
-//! The entry point: one manager for all queries that are to share.
+//! The entry point: one manager for all queries that share.
 
 use std::any::{Any, TypeId};
 use std::ops::Range;
@@ -32,7 +32,7 @@ use crate::tables::table::SharedTable;
 
 /// Reads, caches and decodes for all scans of all tables registered with it.
 ///
-/// It is cheap to clone; clones are the same manager.
+/// It is cheap to clone. Clones are the same manager.
 ///
 /// # Example
 /// `examples/embed.rs` of this crate reads a file with two scans at once.
@@ -51,8 +51,8 @@ impl BufferManager {
         Ok(Self { driver: Driver::start(options, IoRuntime::on_own_threads()?, None) })
     }
 
-    /// A manager that reads on a tokio runtime. It suits programs that have one for input and output, beside that of
-    /// their queries. The runtime has to outlive all scans.
+    /// A manager that reads on a tokio runtime. It suits programs that have a runtime for input and output, beside that
+    /// of their queries. The runtime has to outlive all scans.
     ///
     /// # Errors
     /// If the settings do not fit together.
@@ -61,7 +61,7 @@ impl BufferManager {
         Ok(Self { driver: Driver::start(options, IoRuntime::on(runtime), None) })
     }
 
-    /// A manager that records its decisions: all commands to core and all its actions are written to `file`, in the
+    /// A manager that records its decisions. All commands to core and all its actions are written to `file`, in the
     /// format of [`coscan_core::log`]. Entries are kept in memory until they are written, on the tokio runtime of the
     /// caller.
     ///
@@ -88,8 +88,8 @@ impl BufferManager {
     }
 
     /// Opens files, in the order given. A file version that is already open with the same options is shared, not read
-    /// again; nor is a file read whose footer is given. A footer that several callers ask for is read once, and what was
-    /// read before one fails is kept for the next attempt. Footers count against the memory budget as they are read.
+    /// again; nor is a file read whose footer is given. A footer that several callers ask for is read once. Footers
+    /// read before one fails are kept for the next attempt. They count against the memory budget as they are read.
     ///
     /// # Errors
     /// If a file cannot be read, even when tried again, or is not sound Parquet, or there is no memory for its footer.
@@ -111,14 +111,14 @@ impl BufferManager {
         }
     }
 
-    /// Whether a file version is open with these options: then opening it again reads nothing.
+    /// Whether a file version is open with these options, so that opening it again reads nothing.
     #[must_use]
     pub fn is_open(&self, file: &TableFile, options: FileOptions) -> bool {
         self.driver.open_files().is_open(file, options)
     }
 
-    /// Memory in bytes for a value for a [cache slot](Self::cache_slot) that queries can do without. Unused values of
-    /// the same type are dropped for it; all of them take at most an eighth of the budget. `None` if there is no
+    /// Takes memory for a value in a [cache slot](Self::cache_slot) that queries can do without. Unused values of the
+    /// same type are dropped for it. All of them take at most an eighth of the budget. Returns `None` if there is no
     /// memory.
     #[must_use]
     pub fn metadata_memory<T: Any + Send + Sync>(&self, bytes: u64) -> Option<MetadataReservation> {
@@ -126,7 +126,7 @@ impl BufferManager {
         MetadataReservation::try_optional(memory, cache, TypeId::of::<T>(), bytes)
     }
 
-    /// A place for metadata that can be made again: it is dropped when memory is short while it is not in use. A value
+    /// A place for metadata that can be made again. It is dropped when memory is short while it is not in use. A value
     /// is counted if it holds a [`MetadataReservation`].
     #[must_use]
     pub fn cache_slot<T: Any + Send + Sync>(&self) -> CachedMetadata<T> {
@@ -134,14 +134,14 @@ impl BufferManager {
     }
 
     /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call
-    /// this: it would deadlock.
+    /// this method, which would deadlock.
     pub fn extension<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.driver.extensions().get(make)
     }
 
-    /// Calls `give_back` every [`Options::idle_timeout`], when pages that were idle for so long are evicted, until it
-    /// returns false: a program can drop what it keeps with the manager. It must not keep the manager alive, nor take
-    /// long.
+    /// Calls `give_back` every [`Options::idle_timeout`], when pages that were idle for as long are evicted, until it
+    /// returns false. A program can then drop what it keeps with the manager. `give_back` must not keep the manager
+    /// alive, nor take long.
     pub fn when_idle(&self, give_back: impl FnMut() -> bool + Send + 'static) {
         self.driver.extensions().add_idle_call(Box::new(give_back));
     }
@@ -153,20 +153,20 @@ impl BufferManager {
         SharedTable::register(&self.driver, None, table)
     }
 
-    /// As [`Self::register`], for a table that changes: a snapshot of the table of this name, scheduled together with
-    /// all others of that name that have the same columns. Scans go on with the snapshot that they began with; what two
-    /// snapshots have in common is read once.
+    /// Registers a snapshot of the table of this name, for a table that changes. It is scheduled together with all
+    /// others of that name that have the same columns. Scans continue with the snapshot that they began with. What two
+    /// snapshots have in common is read once. See [`Self::register`].
     #[must_use]
     pub fn register_snapshot(&self, name: &str, table: Arc<ParquetTable>) -> SharedTable {
         SharedTable::register(&self.driver, Some(name), table)
     }
 
-    /// Registers tables that are scanned together. `chunks[u][t]` are the rows of table `t` in joint chunk `u`, counted from
-    /// the start of the table; they may be none. All rows of a range of keys are in one joint chunk: see [`find_rows`].
+    /// Registers tables that are scanned together. `chunks[u][t]` are the rows of table `t` in joint chunk `u`, counted
+    /// from the start of the table, if any. All rows of a range of keys are in one joint chunk: see [`find_rows`].
     ///
     /// # Errors
-    /// If there are no tables, they have a file in common, or the ranges of a table do not ascend within it as `u` does, or
-    /// overlap.
+    /// If there are no tables, they have a file in common, or the ranges of a table do not ascend within it as `u`
+    /// does, or overlap.
     ///
     /// [`find_rows`]: crate::find_rows
     pub fn register_joint(
@@ -177,7 +177,7 @@ impl BufferManager {
         JointTable::register(&self.driver, tables, &chunks)
     }
 
-    /// Registers what a query needs of a joint table. Its workers then take joint chunks of it.
+    /// Registers the needs of a query in a joint table. Its workers then take joint chunks of it.
     ///
     /// # Errors
     /// If a column or joint chunk does not exist, there are no workers, the pool is too small for one joint chunk of these
@@ -190,9 +190,9 @@ impl BufferManager {
         JointScan::start(&self.driver, table, request)
     }
 
-    /// Reads some columns and rows of a table, in any order, sharing with all other scans.
+    /// Reads some columns and rows of a table, in any order, and shares with all other scans.
     ///
-    /// Columns are indexes into the fields of the table's schema; rows ascending ranges from the start of the table.
+    /// Columns are indexes into the fields of the table's schema, rows ascending ranges from the start of the table.
     ///
     /// # Errors
     /// If a column does not exist, rows do not ascend or overlap, the pool is too small for one chunk of these columns,
@@ -208,7 +208,7 @@ impl BufferManager {
         Ok(self.start_scan(table, request)?.worker(0))
     }
 
-    /// Registers what a query needs. Its workers then take chunks of it.
+    /// Registers the needs of a query. Its workers then take chunks of it.
     ///
     /// # Errors
     /// As [`Self::scan`], or if there are no workers.
@@ -220,8 +220,8 @@ impl BufferManager {
         Scan::start(&self.driver, table, request, None)
     }
 
-    /// As [`Self::start_scan`], for a query that needs only these chunks of its request for now, in ascending order.
-    /// [`Scan::extend`] adds others.
+    /// Registers a query that needs only these chunks of its request for now, in ascending order. [`Scan::extend`] adds
+    /// others. See [`Self::start_scan`].
     ///
     /// # Errors
     /// As [`Self::start_scan`].
@@ -234,10 +234,10 @@ impl BufferManager {
         Scan::start(&self.driver, table, request, Some(chunks))
     }
 
-    /// Reads the first few rows of chunks: only the first pages of each column, bypassing the pool, though pages in it
-    /// are used. Where that is not possible or costs as much as whole chunks, a scan gives the remaining rows.
+    /// Reads the first few rows of chunks. Only the first pages of each column are read, bypassing the pool, though
+    /// pages in it are used. If that is not possible or costs as much as whole chunks, a scan gives the remaining rows.
     ///
-    /// Until then rows come in the order of the table. The number of workers does not matter.
+    /// Until then rows come in the order of the table. The number of workers has no effect.
     ///
     /// # Errors
     /// If a column does not exist, or rows do not ascend or overlap.
@@ -255,8 +255,8 @@ impl BufferManager {
         OperatorMemory { driver: Arc::clone(&self.driver) }
     }
 
-    /// Whether a scan has waited for memory for longer than a moment (10 ms). Queries then give back what they hold for
-    /// rows that nobody waits for.
+    /// Whether a scan has waited for memory for more than a moment (10 ms). Queries then release the memory that they
+    /// hold for rows that are not waited for.
     #[must_use]
     pub fn is_memory_short(&self) -> bool {
         self.driver.is_memory_short()
@@ -272,14 +272,14 @@ impl BufferManager {
         self.driver.evict_unneeded();
     }
 
-    /// Changes the most bytes of pages as stored, while scans run.
+    /// Changes the most bytes of stored pages, while scans run.
     ///
     /// A smaller pool evicts at once, the most useful pages last. Pages in use or being read stay, and a running scan
-    /// keeps space for its largest chunk: what still exceeds the limit is evicted as queries return memory. A new scan
-    /// whose chunk does not fit is refused. A larger pool has what operators and decoded columns leave of the budget.
+    /// keeps space for its largest chunk. What still exceeds the limit is evicted as queries return memory. A new scan
+    /// whose chunk does not fit is refused. A larger pool takes what operators and decoded columns leave of the budget.
     ///
     /// # Errors
-    /// If it is 0, or more than the budget has beside the decoded columns.
+    /// If it is 0, or more than the budget leaves beside the decoded columns.
     pub fn set_pool_bytes(&self, pool_bytes: u64) -> Result<(), OptionsError> {
         Options { pool_bytes, ..self.options().clone() }.check()?;
         self.driver.set_pool_ceiling_bytes(pool_bytes);

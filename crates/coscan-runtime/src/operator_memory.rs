@@ -12,8 +12,8 @@ pub struct OperatorMemory {
 }
 
 impl OperatorMemory {
-    /// Takes memory if the budget has it, or can have it of the pool, unused metadata or decoded columns that no worker
-    /// is about to take. If all of them are too few, none is dropped, and the result is false.
+    /// Takes memory if the budget has it, or can get it from the pool, unused metadata or decoded columns that no
+    /// worker is about to take. If all of them are too few, drops none and returns false.
     #[must_use]
     pub fn try_take(&self, bytes: u64) -> bool {
         loop {

@@ -4,47 +4,47 @@ use std::time::Duration;
 
 use coscan_core::{Config, MemoryLimits, PolicyKind};
 
-/// Settings of a [`crate::BufferManager`]. All have defaults that suit one machine.
+/// The settings of a [`crate::BufferManager`]. All have defaults that suit one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The policy, which decides what to read next, evict and hand out.
     pub policy: PolicyKind,
-    /// The memory budget in bytes: pages as stored, decoded columns, metadata of files and tables, and the operators of queries
-    /// that draw on the same budget. Default: half of the machine's memory.
+    /// The memory budget in bytes: stored pages, decoded columns, metadata of files and tables, and the operators of
+    /// queries that draw on the same budget. Default: half of the machine's memory.
     pub memory_bytes: u64,
-    /// The most bytes of pages as stored. Default: half of `memory_bytes`.
+    /// The most bytes of stored pages. Default: half of `memory_bytes`.
     pub pool_bytes: u64,
-    /// The bytes that the pool keeps however much memory queries need. Default: an eighth of `pool_bytes`.
+    /// The bytes that the pool keeps, however much memory queries need. Default: an eighth of `pool_bytes`.
     pub pool_bytes_min: u64,
     /// The most bytes of decoded columns that are kept for other scans. Default: a quarter of `memory_bytes`.
     pub decode_bytes: u64,
-    /// Loads in flight from each store. Default: 4.
+    /// The most loads in flight from each store. Default: 4.
     pub loads_in_flight_max: usize,
-    /// Workers at work at once under the policy `relevance`; the others wait until one of them has finished a chunk.
-    /// Default: three for each core.
+    /// The most workers at work at once under the policy `relevance`. The others wait until one of them has finished a
+    /// chunk. Default: three for each core.
     pub active_workers_max: usize,
-    /// The fixed cost of a request to the store in bytes: latency times bandwidth. A few rows are read page by page
-    /// where that costs less than reading their chunks, which other scans can share. Default: 200 kB, a local disk of 2
+    /// The fixed cost of a request to the store in bytes: latency times bandwidth. A few rows are read page by page if
+    /// that costs less than reading their chunks, which other scans can share. Default: 200 kB, for a local disk of 2
     /// GB/s with a latency of 100 µs. An object store with a latency of 30 ms and 100 MB/s for one reader: 3 MB.
     pub request_cost_bytes: u64,
-    /// The most bytes of one request to a store. Urgent reads overtake smaller ones sooner; larger ones cost less work,
+    /// The most bytes of one request to a store. Urgent reads overtake smaller ones sooner. Larger ones cost less work,
     /// and less money where requests are billed. Default: 512 KiB; 8 MiB suits an object store.
     pub request_bytes_max: u64,
-    /// How much longer than alone a request may take because others are at the device, or half as long again if that is
-    /// more. An urgent read waits about this long. Default: 2 ms.
+    /// The time by which a request may take longer than alone because others are at the device, or half as long again
+    /// if that is more. An urgent read waits about this long. Default: 2 ms.
     pub queueing_delay_max: Duration,
-    /// How long a store may take to answer a request before it is retried. Default: 30 s.
+    /// The time within which a store must answer a request before it is retried. Default: 30 s.
     pub read_timeout: Duration,
-    /// The number of attempts of a read that fails with a transient error. A store that asks to slow down is asked for as
-    /// long as these attempts may take. Default: 4.
+    /// The number of attempts of a read that fails with a transient error. A store that asks to slow down is asked for
+    /// as long as these attempts may take. Default: 4.
     pub read_attempts: u32,
-    /// Seed of the random part of pauses before retries. Default: another one in each process, so that processes that a
-    /// store refused at the same time do not come back at the same time.
+    /// The seed of the random part of pauses before retries. Default: different in each process, so that processes that
+    /// a store refused at the same time do not return at the same time.
     pub jitter_seed: Option<u64>,
-    /// How long a scan waits for memory that other queries hold before it fails. Default: 10 s.
+    /// The time for which a scan waits for memory that other queries hold before it fails. Default: 10 s.
     pub memory_timeout: Duration,
-    /// The time after which pages that no running scan needs are evicted; it may take up to twice as long. So an idle
-    /// process returns its memory. Default: 10 minutes; `Duration::MAX` keeps them.
+    /// The time after which pages that no running scan needs are evicted, so that an idle process returns its memory.
+    /// It may take up to twice as long. Default: 10 minutes; `Duration::MAX` keeps them.
     pub idle_timeout: Duration,
     /// The most rows of a record batch. Default: 8192.
     pub batch_rows: usize,
@@ -85,7 +85,7 @@ impl Options {
         }
     }
 
-    /// The same with another policy.
+    /// These settings with another policy.
     #[must_use]
     pub fn policy(self, policy: PolicyKind) -> Self {
         Self { policy, ..self }
@@ -102,7 +102,7 @@ impl Options {
         }
     }
 
-    /// The limits on memory as core knows them. A request is overdue after half of `memory_timeout`.
+    /// The limits on memory for core. A request is overdue after half of `memory_timeout`.
     pub(crate) fn memory_limits(&self) -> MemoryLimits {
         MemoryLimits {
             budget_bytes: self.memory_bytes,
@@ -145,12 +145,12 @@ impl Default for Options {
     }
 }
 
-/// Processors that this process may use.
+/// The number of processors that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Physical memory in bytes, where the system tells.
+/// The physical memory in bytes, if the system reports it.
 fn machine_memory_bytes() -> Option<u64> {
     let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
     let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -158,7 +158,7 @@ fn machine_memory_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Settings that do not fit together.
+/// The reason why settings are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
@@ -168,18 +168,18 @@ pub enum OptionsError {
         /// The setting.
         setting: &'static str,
     },
-    /// Pool and decoded columns together are larger than the budget.
+    /// The pool and the decoded columns together are larger than the budget.
     #[error(
         "pool_bytes and decode_bytes together are {parts_bytes}, more than memory_bytes, {memory_bytes}; \
          make them smaller or give coscan more memory"
     )]
     PartsExceedMemory {
-        /// Both parts.
+        /// The bytes of both parts.
         parts_bytes: u64,
         /// The budget.
         memory_bytes: u64,
     },
-    /// Reads need threads, and the system gives none.
+    /// Reads need threads, but the system does not start one.
     #[error(
         "cannot start a thread to read on: {reason}; end other programs or raise the limit on threads"
     )]
@@ -187,7 +187,7 @@ pub enum OptionsError {
         /// The error of the operating system.
         reason: String,
     },
-    /// Decisions are recorded on tokio, and there is no runtime here.
+    /// Decisions are recorded on tokio, but there is no runtime here.
     #[error(
         "a manager that is recorded is made within a tokio runtime; call it from async code or enter a runtime first"
     )]

@@ -1,6 +1,6 @@
-//! What others notice of a user who sends the worst statements there are, on many connections: throughput of another
-//! user's queries beside that alone, how long an administrator waits for `SELECT 1`, how long until a cancelled statement
-//! ends, and memory of the process.
+//! The effects of a user who sends very expensive statements over many connections: the throughput of another user's
+//! queries compared with that alone, the latency of `SELECT 1` for an administrator, the time until a cancelled
+//! statement ends, and the memory of the process.
 //!
 //! `cargo bench -p coscan-server --bench hostile -- --seconds 60`
 #![allow(clippy::unwrap_used, dead_code)]
@@ -20,10 +20,10 @@ use statements::statements;
 use support::server::{Running, start_as};
 use tokio_postgres::{Client, NoTls};
 
-/// Queries of the user who is disturbed.
+/// A query of the user who is disturbed.
 const QUERY: &str = "SELECT word, count(*), sum(id) FROM numbers GROUP BY word";
 
-/// Connections of that user.
+/// The number of connections of that user.
 const CLIENTS: usize = 4;
 
 #[derive(Debug, Parser)]
@@ -48,7 +48,7 @@ struct Seen {
     queries: AtomicU64,
     statements: AtomicU64,
     looks: AtomicU64,
-    /// The longest, in microseconds.
+    /// The longest time, in microseconds.
     look: AtomicU64,
     cancel: AtomicU64,
 }
@@ -68,14 +68,14 @@ async fn work(running: Arc<Running>, seen: Arc<Seen>) {
     }
 }
 
-/// Reads a result and keeps nothing of it.
+/// Reads a result and discards it.
 async fn read(client: &Client, sql: &str) -> Result<(), tokio_postgres::Error> {
     let mut messages = std::pin::pin!(client.simple_query_raw(sql).await?);
     while messages.try_next().await?.is_some() {}
     Ok(())
 }
 
-/// Half of the connections have a time limit; the other half cancel what takes long.
+/// Runs statements on connections. Half of them have a time limit. The other half cancel statements that take long.
 async fn attack(running: Arc<Running>, seen: Arc<Seen>, number: usize) {
     let ann = running.login("ann").await;
     if number.is_multiple_of(2) {

@@ -1,5 +1,5 @@
-//! How fast Flight SQL streams a table, compared with arrow-flight's own stream of the same batches from memory, and
-//! with the query alone.
+//! Measures how fast Flight SQL streams a table, compared with arrow-flight's own stream of the same batches from
+//! memory, and with the query alone.
 //!
 //! ```sh
 //! cargo run --release -p coscan-server --example flight_speed -- 10000000
@@ -34,7 +34,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 const SQL: &str = "SELECT * FROM t";
 
-/// The fastest of so many counts.
+/// The number of measurements, of which the fastest counts.
 const ROUNDS: usize = 3;
 
 #[tokio::main]
@@ -83,7 +83,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Numbers, days and texts.
+/// Writes numbers, days and texts.
 fn write(path: &Path, rows: i64) -> Result<(), Box<dyn Error>> {
     let batch = |start: i64, end: i64| {
         let ids = Int64Array::from_iter_values(start..end);

@@ -1,4 +1,4 @@
-//! Whether settings fit together, and the files that they name.
+//! Checks whether settings fit together, and the files that they name.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use crate::config::{Config, ConfigError};
 use crate::listen::load_certificate;
 use crate::users::Users;
 
-/// Whether a server can run with these settings, and the files of users and certificates. Does not open tables or
-/// addresses.
+/// Checks whether a server can run with these settings, and the files of users and certificates. Does not open tables
+/// or addresses.
 ///
 /// # Errors
-/// All that is wrong, one sentence for each.
+/// All problems, one sentence for each.
 pub fn check(config: &Config) -> Result<(), ConfigError> {
     let mut errors = config.errors();
     errors.extend(security_errors(config));
@@ -20,8 +20,8 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     if errors.is_empty() { Ok(()) } else { Err(ConfigError::Wrong(errors)) }
 }
 
-/// Secret files whose mode lets every local user read them, one sentence for each. Directories above them are not looked
-/// at.
+/// Secret files that every local user can read because of their mode, one sentence for each. Directories above them are
+/// not checked.
 #[must_use]
 pub fn exposed_files(config: &Config) -> Vec<String> {
     let tls = config.tls.as_ref().map(|tls| ("tls.key", &tls.key));

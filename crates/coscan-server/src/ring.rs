@@ -1,4 +1,4 @@
-//! Sharing what is read with other servers.
+//! Shares reads with other servers.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use url::Url;
 
 use crate::config::{Ring, RingMode};
 
-/// Why a server does not share.
+/// The reason why a server does not share.
 #[derive(Debug, thiserror::Error)]
 pub enum RingError {
-    /// A prefix in `ring.stores` is no URL.
+    /// A prefix in `ring.stores` is not a URL.
     #[error("ring.stores has {text:?}, which is neither a URL nor a directory: {reason}")]
     Store {
         /// The prefix.
         text: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// Credentials are of no use, or the manager shares already.
+    /// Credentials cannot be used, or the manager shares already.
     #[error(transparent)]
     Transport(#[from] TransportError),
 }
 
-/// Shares what a manager reads from now on. The others connect to `listener`.
+/// Starts to share what a manager reads. The other servers connect to `listener`.
 pub(crate) fn start(
     ring: &Ring,
     listener: TcpListener,
     manager: &BufferManager,
 ) -> Result<Arc<Transport>, RingError> {
-    // Port 0 stands for any: the listener has the one that it is.
+    // Port 0 stands for any port. The listener has the actual one.
     let listens_at = || listener.local_addr().map(|address| address.to_string()).ok();
     let config = TransportConfig {
         address: ring.address.clone().or_else(listens_at).unwrap_or_default(),
@@ -48,7 +48,7 @@ pub(crate) fn start(
     Ok(Arc::new(Transport::start(listener, config, manager, options)?))
 }
 
-/// Whether the files and prefixes that the settings name are of use.
+/// Checks the files and prefixes that the settings name.
 pub(crate) fn check(ring: &Ring) -> Result<(), RingError> {
     ring.stores.iter().try_for_each(|text| prefix(text).map(drop))?;
     if ring.key.is_some() {
@@ -69,7 +69,7 @@ fn credentials(ring: &Ring) -> Credentials {
     }
 }
 
-/// A prefix as a URL.
+/// Parses a prefix as a URL.
 fn prefix(text: &str) -> Result<Url, RingError> {
     let wrong = |reason: String| RingError::Store { text: text.to_owned(), reason };
     if text.contains("://") {

@@ -19,30 +19,30 @@ use crate::postgres::PostgresServer;
 use crate::ring::{self, RingError};
 use crate::users::{Users, UsersError};
 
-/// How long connections may take to end once their queries are cancelled.
+/// The maximum time for connections to end once their queries are cancelled.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// Why a server does not start, or keeps what it had.
+/// The reason why a server does not start, or why a reload has no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The users are wrong.
+    /// The users are invalid.
     #[error(transparent)]
     Users(#[from] UsersError),
-    /// The certificate is of no use.
+    /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Tables or memory are wrong.
+    /// The tables or memory settings are invalid.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// An address cannot be listened at.
+    /// The server cannot listen at an address.
     #[error("cannot listen at {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// It cannot share with other servers.
@@ -53,7 +53,7 @@ pub enum ServerError {
     Http(io::Error),
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct Server {
     engine: Arc<Engine>,
@@ -63,30 +63,30 @@ pub struct Server {
     stopped: CancellationToken,
     tasks: JoinSet<()>,
     dashboard: Option<Arc<HttpServer>>,
-    /// Where the PostgreSQL protocol is served.
+    /// The address of the PostgreSQL protocol.
     pub postgres: Option<SocketAddr>,
-    /// Where Arrow Flight SQL is served.
+    /// The address of Arrow Flight SQL.
     pub flight: Option<SocketAddr>,
-    /// Where the dashboard is served.
+    /// The address of the dashboard.
     pub http: Option<SocketAddr>,
-    /// Where other servers connect that share what they read.
+    /// The address for other servers that share what they read.
     pub ring: Option<SocketAddr>,
 }
 
-/// How a server ended.
+/// The way in which a server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// All queries ended by themselves.
+    /// All queries ended on their own.
     Gracefully,
-    /// Some were cancelled.
+    /// Some queries were cancelled.
     Cancelled,
 }
 
 impl Server {
-    /// Whether a server could start, short of listening: checks all settings and opens all tables.
+    /// Checks whether a server could start, except for listening. Checks all settings and opens all tables.
     ///
     /// # Errors
-    /// All that is wrong.
+    /// All problems.
     pub async fn check(config: &Config) -> Result<(), ServerError> {
         let mut wrong = match check(config) {
             Ok(()) => Vec::new(),
@@ -114,7 +114,7 @@ impl Server {
         Self::start_on(&manager, config).await
     }
 
-    /// Starts a server on a manager, which has its own memory settings and stores: those of `config` do not count.
+    /// Starts a server on a manager, which has its own memory settings and stores. Those of `config` are ignored.
     /// Queries of the same program on this manager share with those of clients.
     ///
     /// # Errors
@@ -193,24 +193,25 @@ impl Server {
         Ok(())
     }
 
-    /// What serves all protocols.
+    /// The engine that serves all protocols.
     #[must_use]
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// Takes over tables, users and the certificate of a configuration, without a restart; what it says on users and
-    /// certificates is read from the same files as at the start. Running queries and sessions keep what they have.
+    /// Replaces tables, users and the certificate by those of a configuration, without a restart. Users and
+    /// certificates are read from the files that were configured at the start. Running queries and sessions keep what
+    /// they have.
     ///
     /// # Errors
-    /// If one of them is wrong; all of them then stay as they were.
+    /// If one of them is invalid. All of them then stay unchanged.
     pub async fn reload(&self, config: &Config) -> Result<(), ServerError> {
         check(config)?;
         let certificate = self.certificate.as_ref();
         let loaded = certificate.map(|certificate| certificate.read_again()).transpose()?;
         let users = self.engine.users().read_again()?;
         let tables = self.engine.opened_tables(&config.tables).await?;
-        // From here on nothing fails.
+        // Nothing fails from here on.
         if let (Some(certificate), Some(loaded)) = (certificate, loaded) {
             certificate.replace(loaded);
         }
@@ -221,10 +222,10 @@ impl Server {
         Ok(())
     }
 
-    /// Stops: accepts no connections and no queries, and waits until those that run have ended. After `grace`, or once
-    /// `hurry` completes, they are cancelled.
+    /// Stops the server: accepts no connections and no queries, and waits until running queries have ended. After
+    /// `grace`, or once `hurry` completes, they are cancelled.
     ///
-    /// The dashboard goes last: until then, `/readyz` says that no queries are taken.
+    /// The dashboard stops last. Until then, `/readyz` answers that no queries are accepted.
     pub async fn stop(mut self, grace: Duration, hurry: impl Future<Output = ()>) -> Stopped {
         if let Some(dashboard) = &self.dashboard {
             dashboard.set_unready();
@@ -245,7 +246,7 @@ impl Server {
         if stopped == Stopped::Cancelled {
             self.engine.queries().cancel_all();
             self.stop_dashboard();
-            // Clients are told, if they listen.
+            // Clients get the error if they read it.
             tokio::time::timeout(END_MAX, self.gate.emptied()).await.ok();
             self.stopped.cancel();
             if let Some(dashboard) = &self.dashboard {

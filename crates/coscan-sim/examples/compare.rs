@@ -28,7 +28,7 @@ const COLUMNS: [(Metric, &str, f64); 10] = [
     (Metric::LongestWait, "wait s", 1.0),
 ];
 
-/// What is compared.
+/// The metrics that are compared.
 const RATIOS: [(Metric, &str); 4] = [
     (Metric::BytesRead, "bytes"),
     (Metric::NormalizedLatencyAvg, "norm.lat"),
@@ -76,7 +76,7 @@ fn print_case(name: &str, runs: &CaseRuns, policies: &[PolicyKind]) {
     }
 }
 
-/// What the second policy needs relative to the first, for each of [`RATIOS`].
+/// The second policy relative to the first, for each of [`RATIOS`].
 fn ratios(cases: &[CaseRuns]) -> [f64; RATIOS.len()] {
     RATIOS.map(|(metric, _)| {
         let seeds = cases.iter().flat_map(CaseRuns::seeds);

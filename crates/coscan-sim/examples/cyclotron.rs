@@ -1,5 +1,5 @@
-//! The Data Cyclotron's experiments alone: `-- NAME…` prints some of them, `-- docs` writes the pages of all, with the effect
-//! of what is recalled or not stated, into a directory.
+//! The Data Cyclotron's experiments alone. `-- NAME…` prints some of them; `-- docs` writes the pages of all, with the
+//! effect of parameters that are recalled or not stated, into a directory.
 
 use std::path::Path;
 
@@ -73,10 +73,10 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// A parameter of which so much is taken.
+/// Sets a parameter to a multiple of its value.
 type Vary = fn(&mut Cyclotron, f64);
 
-/// What is recalled or not stated, where half and one and a half of it make sense.
+/// The parameters that are recalled or not stated, for which half and one and a half of the value make sense.
 const PARAMETERS: [(&str, Vary); 13] = [
     ("buffers always left for transit", |it, by| {
         it.transit_buffers_min = times(it.transit_buffers_min, by).max(2)

@@ -1,7 +1,7 @@
 //! Looks for broken rules in cases by their numbers: `cargo run --release -p coscan-sim --example faults -- --seeds
 //! FIRST..END`, all policies. It ends at the first one found, with the smallest case in which it is still broken.
-//! `--clusters FIRST..END` does so in clusters whose machines crash, start and are cut off, and counts how often they read
-//! each page.
+//! `--clusters FIRST..END` does so in clusters whose machines crash, start and are cut off, and counts how often they
+//! read each page.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // An example may use threads and print.
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use coscan_sim::faults::{broken, broken_cluster, read_too_often};
 
-/// What is wrong with the case of a seed.
+/// The problem in the case of a seed, if there is one.
 type Broken = fn(u64) -> Option<String>;
 
 fn seeds() -> Option<(Broken, Range<u64>)> {

@@ -1,9 +1,10 @@
-//! Compares what servers gain that share what they read, as a table in Markdown:
-//! `cargo run --release -p coscan-sim --example ring -- --nodes 4 --pools 50,100,200,400 --seeds 2`.
+//! Compares the gains of servers that share their reads, as a table in Markdown: `cargo run --release -p coscan-sim
+//! --example ring -- --nodes 4 --pools 50,100,200,400 --seeds 2`.
 //!
-//! `--nodes` is the number of servers, `--pools` the megabytes of each one's pool, `--seeds` the number of runs to average,
-//! `--streams` the streams of four queries on each server, `--share` the rows to show, of Off, Reads, Needs, All and One. One is
-//! one server that has what all of them have together. `wall` is how long a run takes here.
+//! `--nodes` is the number of servers, `--pools` the megabytes of each one's pool, `--seeds` the number of runs to
+//! average, `--streams` the streams of four queries on each server, and `--share` the rows to show, of Off, Reads,
+//! Needs, All and One. One is a single server that has the resources of all of them. `wall` is the time that a run
+//! takes here.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // An example may read its arguments and print.
 
@@ -14,7 +15,7 @@ use coscan_core::PolicyKind;
 use coscan_ring::{Config, Sharing};
 use coscan_sim::{Cluster, Disk, Machine, Network, Options, SharedFiles, Spec, run_cluster};
 
-/// What is varied.
+/// The parameters that are varied.
 struct Arguments {
     nodes: usize,
     pools_mb: Vec<u64>,
@@ -88,7 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs the workload for [`Arguments::nodes`] servers on so many that have as much together.
+/// Runs the workload for [`Arguments::nodes`] servers on this number of servers that have as much together.
 fn means(
     arguments: &Arguments,
     nodes: usize,

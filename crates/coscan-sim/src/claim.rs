@@ -1,4 +1,4 @@
-//! Claims of papers and whether they hold here: a claim is data, its verdict follows from the measurements.
+//! Claims of papers, and whether they hold here. A claim is data; its verdict follows from the measurements.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use crate::metric::Metric;
 use crate::published::PaperFigure;
 
-/// A measured figure is close to a printed one if their ratio is at most this, and at least one divided by this.
+/// The factor within which a measured figure is close to a printed one.
 pub const CLOSE: f64 = 1.25;
-/// With a ratio beyond this a printed figure is missed, even on the same side of 1.
+/// The factor beyond which a printed figure is missed, even on the same side of 1.
 pub const FAR: f64 = 2.0;
 
 /// A claim of a paper about a metric of some kind.
@@ -35,16 +35,15 @@ pub struct Claim<M = Metric> {
 /// The value that is compared in each case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measure {
-    /// The largest ratio of one of these policies to the next one: below 1 where the first has the smallest value, and so
-    /// on.
+    /// The largest ratio of one of these policies to the next one: below 1 if the values ascend in this order.
     Order(Vec<String>),
     /// The value under a policy.
     Ratio {
         /// The policy.
         policy: String,
-        /// Relative to this policy, if any.
+        /// The policy that the value is relative to, if any.
         to: Option<String>,
-        /// Relative to the same in this case, if any.
+        /// The case that the value is relative to, if any.
         to_case: Option<String>,
     },
 }
@@ -61,11 +60,12 @@ pub enum Criterion {
 /// Whether a claim holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Verdict {
-    /// In all of its cases.
+    /// It holds in all of its cases.
     Holds,
-    /// In half of them or more; or printed figures are missed by less than a factor of [`FAR`], on the same side of 1.
+    /// It holds in half of its cases or more; or printed figures are missed by less than a factor of [`FAR`], on the
+    /// same side of 1.
     Partly,
-    /// In fewer.
+    /// It holds in fewer cases.
     Not,
 }
 
@@ -120,8 +120,8 @@ impl<M: Copy + PartialEq> Claim<M> {
         self.cases.iter().chain(other).map(String::as_str)
     }
 
-    /// Judges it by the paper's figures and the measured `value` of the claim's metric and query in a case under a
-    /// policy.
+    /// Judges the claim by the paper's figures and the measured `value` of the claim's metric and query in a case under
+    /// a policy.
     pub fn judge(
         &self,
         paper: &[PaperFigure<M>],
@@ -184,7 +184,7 @@ impl<M: Copy + PartialEq> Claim<M> {
     }
 }
 
-/// Whether a ratio is within a factor of 1.
+/// Whether a ratio is within this factor of 1.
 #[must_use]
 pub fn within(ratio: f64, factor: f64) -> bool {
     (1.0 / factor..=factor).contains(&ratio)

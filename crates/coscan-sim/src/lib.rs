@@ -1,16 +1,16 @@
 //! The Active Buffer Manager in virtual time: `coscan-core`, unchanged, on simulated disks and processors.
 //!
-//! A [`Workload`] says which queries run on which tables, a [`Machine`] is the hardware; [`run`] drives the buffer
-//! manager through all of it under one policy, checks the safety rules after every step and returns an [`Outcome`]:
-//! how long each query took, what was read and when. [`bound`] has lower bounds for the bytes that any schedule reads.
-//! [`Faults`] makes loads and queries fail, at times that follow from a seed.
+//! A [`Workload`] has the queries and the tables that they run on; a [`Machine`] is the hardware. [`run`] drives the
+//! buffer manager through all of it under one policy, checks the safety rules after every step and returns an
+//! [`Outcome`]: the time of each query, the reads and their times. [`bound`] has lower bounds for the bytes that any
+//! schedule reads. [`Faults`] makes loads and queries fail, at times that follow from a seed.
 //!
-//! Everything is a value and every time is virtual: the same workload, machine, policy and seed give the same run on
-//! every computer. The papers are cited as in `coscan-core`; `[CS04]` is Cooperative Scans, CWI report INS-E0411, 2004.
+//! Everything is a value and every time is virtual: equal workload, machine, policy and seed give the same run on every
+//! computer. The papers are cited as in `coscan-core`; `[CS04]` is Cooperative Scans, CWI report INS-E0411, 2004.
 //!
 //! # Example
-//! Two scans of the same four chunks, on a disk that reads a chunk a second and a processor that needs no time. The
-//! second one comes while the first one runs and shares its reads:
+//! Two scans of the same four chunks, on a disk that reads a chunk per second and a processor that needs no time. The
+//! second one starts while the first one runs and shares its reads:
 //! ```
 //! use coscan_core::{GroupIndex, Layout, PolicyKind, Time};
 //! use coscan_sim::{Disk, Machine, Options, Query, Stream, Table, Workload, run};

@@ -1,6 +1,6 @@
 //! The files of the experiments: the papers', in the order of the papers, then our own.
 
-/// Names and files.
+/// The names and the files.
 const FILES: &[(&str, &str)] = &[
     ("cs04-table1", include_str!("../experiments/cs04-table1.toml")),
     ("cs04-figure3", include_str!("../experiments/cs04-figure3.toml")),

@@ -11,7 +11,7 @@ pub struct Machine {
     pub cores: u32,
     /// The most bytes that a device reads before it turns to urgent requests; see [`Disk`].
     pub quantum_bytes: u64,
-    /// Limits of the buffer manager. Its `pool_bytes` is not used: the workload says how large the pool is.
+    /// Limits of the buffer manager. Its `pool_bytes` is not used, since the workload has the size of the pool.
     pub config: Config,
 }
 
@@ -22,7 +22,7 @@ pub struct Machine {
 /// quantum in service, then the preempted request is resumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disk {
-    /// The papers' disk: every load takes the same time, whatever it reads; one is served at a time, in one quantum.
+    /// The papers' disk: every load takes the same time, whatever it reads. One is served at a time, in one quantum.
     Perfect {
         /// Nanoseconds of a load. Its pages arrive within that time, in proportion to their bytes.
         ns_per_chunk: u64,
@@ -34,7 +34,7 @@ pub enum Disk {
         /// Bandwidth in bytes per second.
         bytes_per_second: u64,
     },
-    /// Several devices with a head each; the data lies across them in stripes and a request is served by all devices
+    /// Several devices with a head each. The data lies across them in stripes, and a request is served by all devices
     /// that hold part of it at once.
     Raid {
         /// The number of devices.
@@ -50,11 +50,11 @@ pub enum Disk {
     ObjectStore {
         /// Nanoseconds before the first byte of a request.
         latency_ns: u64,
-        /// Bandwidth of one request at most, in bytes per second.
+        /// The most bandwidth of one request, in bytes per second.
         bytes_per_second_per_request: u64,
-        /// Bandwidth of all requests, in bytes per second; requests share it equally.
+        /// The bandwidth of all requests, in bytes per second. Requests share it equally.
         bytes_per_second: u64,
-        /// Requests served at once; the others queue.
+        /// The number of requests served at once. Others queue.
         requests_max: u32,
     },
 }
@@ -63,8 +63,8 @@ impl Machine {
     /// The usual size of a quantum.
     pub const QUANTUM_BYTES: u64 = 1 << 20;
 
-    /// A machine with this many cores and the usual limits: see [`Disk::loads_in_flight_max`]; one worker at work for
-    /// each core where the policy schedules them.
+    /// A machine with this many cores and the usual limits, see [`Disk::loads_in_flight_max`]. Under policies that
+    /// schedule workers, one worker is at work for each core.
     #[must_use]
     pub fn new(disk: Disk, cores: u32) -> Self {
         let config = Config {
@@ -78,7 +78,7 @@ impl Machine {
 }
 
 impl Disk {
-    /// The fixed cost of a request in bytes: latency times bandwidth, see [`Config::request_cost_bytes`]. Where every load
+    /// The fixed cost of a request in bytes: latency times bandwidth, see [`Config::request_cost_bytes`]. If every load
     /// takes the same time, no number of bytes outweighs a request.
     #[must_use]
     pub fn request_cost_bytes(&self) -> u64 {

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A metric of a run, or of the queries of one kind in it. The name ends in the unit; without one it is a
-/// count, a number of bytes or a ratio.
+/// A metric of a run, or of the queries of one kind in it. The name ends in the unit. Without a unit it is a count, a
+/// number of bytes or a ratio.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Metric {
     /// Average time of a stream, from its start to the end of its last query, in seconds [CS07 §5.2].
     StreamAvg,
     /// Average of the queries' latencies as multiples of their latencies alone, with an empty pool [CS07 §5.2].
     NormalizedLatencyAvg,
-    /// The same, of the queries that read the fewest rows.
+    /// The average normalized latency of the queries that read the fewest rows.
     NormalizedLatencyShort,
     /// The normalized latency that 99 percent of the queries do not exceed.
     NormalizedLatencyP99,
@@ -19,32 +19,32 @@ pub enum Metric {
     LatencyAvg,
     /// Average latency of a query alone, with an empty pool, in seconds.
     StandaloneAvg,
-    /// The longest that a worker waited for a chunk, in seconds.
+    /// The longest time that a worker waited for a chunk, in seconds.
     LongestWait,
     /// Time from the start of the first stream to the end of the last one, in seconds.
     Total,
     /// Loads: the papers' chunk-sized I/O requests.
     Requests,
-    /// Pages read: what the papers count as I/O requests of column layouts.
+    /// Pages read, which the papers count as I/O requests of column layouts.
     PagesRead,
     /// Bytes read.
     BytesRead,
     /// Bytes read for queries that asked for order.
     BytesInOrder,
-    /// Bytes read for queries that did not.
+    /// Bytes read for queries that did not ask for order.
     BytesAnyOrder,
     /// Bytes that the best choice of victims would have read, if all queries got their chunks in order.
     BytesMin,
-    /// Bytes read as a multiple of those.
+    /// Bytes read as a multiple of [`Metric::BytesMin`].
     BytesToMin,
     /// Bytes read as a multiple of the lower bound for any schedule.
     BytesToBound,
-    /// Part of the processor time of all cores that was used.
+    /// The part of the processor time of all cores that was used.
     CpuUse,
 }
 
 impl Metric {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Metric; 17] = [
         Metric::StreamAvg,
         Metric::NormalizedLatencyAvg,

@@ -9,17 +9,17 @@ pub struct Outcome {
     pub policy: String,
     /// The outcome of each query: those of the first stream, then those of the second, and so on.
     pub queries: Vec<QueryOutcome>,
-    /// When each stream began.
+    /// The time when each stream began.
     pub stream_starts: Vec<Time>,
     /// Nanoseconds from time 0 to the end of the last query.
     pub total_ns: u64,
     /// Loads: the papers' chunk-sized I/O requests.
     pub requests: u64,
-    /// Requests to the disk: neighbouring pages of a load make one.
+    /// Requests to the disk. Neighbouring pages of a load make one.
     pub disk_requests: u64,
-    /// Pages read, those that then failed among them.
+    /// Pages read, including those that then failed.
     pub pages_read: u64,
-    /// Their bytes.
+    /// Bytes of those pages.
     pub bytes_read: u64,
     /// Core nanoseconds of work.
     pub processor_busy_ns: u64,
@@ -31,29 +31,30 @@ pub struct Outcome {
     pub cores: u32,
     /// Memory beside the pool.
     pub memory: MemoryOutcome,
-    /// Which chunks were handed out, first ones first: the query, as a position in [`Outcome::queries`], and the chunk.
+    /// The chunks that were handed out, first ones first: the query, as a position in [`Outcome::queries`], and the
+    /// chunk.
     pub deliveries: Vec<(usize, ChunkIndex)>,
-    /// The events in order. Empty unless [`crate::Options::timeline`] is set.
+    /// The events in order; empty unless [`crate::Options::timeline`] is set.
     pub timeline: Vec<Step>,
 }
 
-/// What came of memory beside the pool. All is 0 without [`crate::Options::memory`].
+/// The outcome of memory beside the pool. All is 0 without [`crate::Options::memory`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryOutcome {
     /// Requests that were met after they had been queued.
     pub requests: u64,
-    /// The longest time, in nanoseconds, that one of them waited.
+    /// The longest wait of a request, in nanoseconds.
     pub longest_wait_ns: u64,
-    /// How often someone tried to take memory at once.
+    /// The number of attempts to take memory at once.
     pub takes: u64,
-    /// How often it was refused.
+    /// The number of these attempts that were refused.
     pub refused: u64,
-    /// Nanoseconds during which someone waited for memory.
+    /// Nanoseconds during which memory was waited for.
     pub short_ns: u64,
-    /// Nanoseconds during which nothing was read, although a scan waited for data that would have fitted into the pool with
-    /// all memory that nobody had.
+    /// Nanoseconds during which nothing was read, although a scan waited for data that would have fitted into the pool
+    /// with all free memory.
     pub idle_ns: u64,
-    /// The most bytes in use that were not there.
+    /// The largest overdraft in bytes.
     pub overdraft_bytes_max: u64,
 }
 
@@ -70,7 +71,7 @@ pub struct QueryOutcome {
     pub started: Time,
     /// When it ended.
     pub ended: Time,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: End,
     /// Chunks that it was handed.
     pub chunks: u64,
@@ -78,13 +79,13 @@ pub struct QueryOutcome {
     pub bytes_used: u64,
     /// Loads that were decided for it.
     pub requests: u64,
-    /// Bytes of their pages.
+    /// Bytes of the pages of those loads.
     pub bytes_read: u64,
     /// The longest time, in nanoseconds, that one of its workers waited for a chunk.
     pub longest_wait_ns: u64,
 }
 
-/// How a query ended.
+/// The way in which a query ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum End {
     /// It was handed all chunks that it needed.
@@ -93,9 +94,9 @@ pub enum End {
     Failed,
     /// It was cancelled.
     Cancelled,
-    /// It could not start: the pool was smaller than one chunk of it.
+    /// It could not start, because the pool was smaller than one chunk of it.
     Refused,
-    /// It did not run: its stream runs only while others do, and they had ended.
+    /// It did not run, because its stream runs only while others do, and they had ended.
     Skipped,
 }
 
@@ -120,10 +121,10 @@ pub enum EventKind {
     Ended {
         /// The query.
         query: usize,
-        /// How it ended.
+        /// The way in which it ended.
         end: End,
     },
-    /// A worker asked for a chunk and waits from now on; a delivery at the same time ends the wait at once.
+    /// A worker asked for a chunk and waits from now on. A delivery at the same time ends the wait at once.
     Waiting {
         /// The query.
         query: usize,
@@ -139,7 +140,7 @@ pub enum EventKind {
         /// The chunk.
         chunk: ChunkIndex,
     },
-    /// A worker is done with a chunk.
+    /// A worker has finished a chunk.
     Released {
         /// The query.
         query: usize,
@@ -262,13 +263,13 @@ impl Outcome {
         self.deliveries.iter().all(&mut follows)
     }
 
-    /// Part of the processor time that was used, 0 to 1.
+    /// The part of the processor time that was used, 0 to 1.
     #[must_use]
     pub fn cpu_use(&self) -> f64 {
         part(self.processor_busy_ns, self.total_ns.saturating_mul(u64::from(self.cores)))
     }
 
-    /// Part of the time during which the disk was busy, 0 to 1.
+    /// The part of the time during which the disk was busy, 0 to 1.
     #[must_use]
     pub fn disk_use(&self) -> f64 {
         part(self.disk_busy_ns, self.total_ns)

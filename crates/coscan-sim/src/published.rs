@@ -11,7 +11,7 @@ pub struct PaperFigure<M = Metric> {
     pub policy: String,
     /// The query that it is the average of, such as `F-10`; `None` for all queries.
     pub query: Option<String>,
-    /// What was measured.
+    /// The metric that was measured.
     pub metric: M,
     /// The result, in the unit of the metric.
     pub value: f64,
@@ -22,7 +22,7 @@ pub struct PaperFigure<M = Metric> {
 /// A published order of policies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PaperOrder {
-    /// What was measured.
+    /// The metric that was measured.
     pub metric: Metric,
     /// The query that was measured, such as `F-10`; `None` for all queries.
     pub query: Option<String>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use coscan_core::Time;
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
-/// Parts of a unit of work in which service is counted, so that rounding errors are negligible.
+/// The parts of a unit of work in which service is counted, so that rounding errors are negligible.
 const PARTS: u128 = 1 << 20;
 
 /// Jobs that share a capacity. Units of work are core nanoseconds or bytes.
@@ -17,12 +17,12 @@ const PARTS: u128 = 1 << 20;
 pub(crate) struct ProcessorSharing<T> {
     /// Units per second for all jobs.
     capacity: u128,
-    /// Units per second for one job at most.
+    /// The most units per second for one job.
     each_max: u128,
     /// The service, in parts of units, that a job present from the beginning would have received by `now`.
     service: u128,
     now: Time,
-    /// By the service at which they end.
+    /// The jobs by the service at which they end.
     jobs: BTreeMap<Ticket, T>,
     sequence: u64,
     /// Units · nanoseconds / second done so far.
@@ -52,7 +52,7 @@ impl<T> ProcessorSharing<T> {
         }
     }
 
-    /// Cores, with work in core nanoseconds.
+    /// Creates cores, with work in core nanoseconds.
     pub(crate) fn cores(cores: u32) -> Self {
         Self::new(u64::from(cores) * 1_000_000_000, 1_000_000_000)
     }
@@ -73,7 +73,7 @@ impl<T> ProcessorSharing<T> {
         self.jobs.remove(&ticket)
     }
 
-    /// When the next job ends if none is added or removed before.
+    /// The time when the next job ends, if none is added or removed before.
     pub(crate) fn next_at(&self) -> Option<Time> {
         let (ticket, _) = self.jobs.first_key_value()?;
         let missing = ticket.end_service.saturating_sub(self.service);
@@ -88,7 +88,7 @@ impl<T> ProcessorSharing<T> {
         (first.key().end_service <= self.service).then(|| first.remove())
     }
 
-    /// Jobs that run.
+    /// The number of jobs that run.
     pub(crate) fn len(&self) -> usize {
         self.jobs.len()
     }
@@ -118,7 +118,7 @@ impl<T> ProcessorSharing<T> {
 mod tests {
     use super::*;
 
-    /// When each job ends, in order.
+    /// The time when each job ends, in order.
     fn ends(shared: &mut ProcessorSharing<&'static str>) -> Vec<(&'static str, u64)> {
         let mut ends = Vec::new();
         while let Some(at) = shared.next_at() {
@@ -152,7 +152,7 @@ mod tests {
     fn a_job_that_comes_later_or_leaves_early_changes_the_others_pace() {
         let mut core = ProcessorSharing::cores(1);
         core.add(Time(0), 100, "a");
-        // a has 60 left at 40; both go on at half speed until b leaves at 60; then a has 50 left.
+        // a has 60 left at 40; both continue at half speed until b leaves at 60; then a has 50 left.
         let b = core.add(Time(40), 1_000, "b");
         assert_eq!(core.remove(Time(60), b), Some("b"));
         assert_eq!(ends(&mut core), [("a", 110)]);

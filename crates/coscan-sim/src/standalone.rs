@@ -36,8 +36,9 @@ impl Shape {
     }
 }
 
-/// Nanoseconds that each query takes when it runs alone on this machine, with an empty pool of the workload's size, under
-/// the policy `normal`; in the order of [`crate::Outcome::queries`]. 0 for a query that the pool is too small for.
+/// Nanoseconds that each query takes when it runs alone on this machine, with an empty pool of the workload's size,
+/// under the policy `normal`, in the order of [`crate::Outcome::queries`]; 0 for a query that the pool is too small
+/// for.
 ///
 /// # Errors
 /// If the manager breaks one of its rules.

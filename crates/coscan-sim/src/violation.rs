@@ -16,7 +16,7 @@ pub struct Violation {
     pub policy: String,
     /// The seed of the faults, if there were any.
     pub seed: Option<u64>,
-    /// Events so far.
+    /// The number of events so far.
     pub step: u64,
     /// The time.
     pub at: Time,
@@ -43,7 +43,7 @@ pub enum Rule {
     Order,
     /// The manager's own records agree with its inputs and actions.
     Records,
-    /// Memory beside the pool: no more is in use than there is, and nobody is refused what could be had.
+    /// Memory beside the pool: no more is in use than there is, and no user is refused what could be had.
     Memory,
     /// Actions fit the state: only waiting workers are answered, only cold pages are read, within the limits.
     Protocol,

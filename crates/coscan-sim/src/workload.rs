@@ -68,11 +68,11 @@ pub struct Table {
 /// Queries that run one after another, as one user sends them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stream {
-    /// When the stream begins: its first query starts after the think time of that query.
+    /// The time when the stream begins. Its first query starts after the think time of that query.
     pub start: Time,
     /// The queries.
     pub queries: Vec<Query>,
-    /// Whether it runs only while others do: when all streams without this have ended, those of its queries that have not
+    /// Whether it runs only while others do. When all streams without this have ended, its queries that have not
     /// started do not run.
     pub while_others_run: bool,
 }
@@ -88,9 +88,9 @@ pub struct Query {
     pub groups: Vec<GroupIndex>,
     /// The rows that it reads.
     pub rows: Vec<Range<u64>>,
-    /// If an index selected the rows, the pages that hold them, in ascending order: others are not needed.
+    /// The pages that hold the rows, in ascending order, if an index selected them. Other pages are not needed.
     pub selected: Option<Vec<PageIndex>>,
-    /// Whether it needs them in order.
+    /// Whether it needs its rows in order.
     pub order: Order,
     /// The number of workers that share the scan, at least one.
     pub workers: usize,
@@ -149,7 +149,7 @@ impl Query {
         }
     }
 
-    /// The number of rows that it reads; rows in several of its ranges count each time.
+    /// The number of rows that it reads. Rows in several of its ranges count each time.
     #[must_use]
     pub fn row_count(&self) -> u64 {
         self.rows.iter().map(|rows| rows.end - rows.start).sum()
@@ -186,7 +186,7 @@ impl Query {
         pages
     }
 
-    /// Nanoseconds of one core that its work on a chunk takes: only the rows that it reads count, but whole pages.
+    /// Nanoseconds of one core that its work on a chunk takes. Only the rows that it reads count, but whole pages.
     #[must_use]
     pub fn chunk_ns(&self, layout: &Layout, chunk: ChunkIndex) -> u64 {
         let whole = layout.rows(chunk);
@@ -194,7 +194,7 @@ impl Query {
         self.cost.ns(self.rows_in(&whole), bytes)
     }
 
-    /// The number of these rows that it reads; rows in several of its ranges count once.
+    /// The number of these rows that it reads. Rows in several of its ranges count once.
     fn rows_in(&self, whole: &Range<u64>) -> u64 {
         let mut ranges: Vec<_> = self.rows.iter().map(|rows| (rows.start, rows.end)).collect();
         ranges.sort_unstable();

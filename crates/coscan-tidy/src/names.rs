@@ -23,9 +23,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<String> {
                 problems.push(format!("{path}:{line}: there is no file `{name}`"));
             }
             for (page, heading) in cited_headings(words) {
-                let is_there =
-                    tree.text(page).is_none_or(|text| headings(text).any(|one| one == heading));
-                if !is_there {
+                let pages = tree.files(&[".md"]).filter(|(path, _)| path.ends_with(page));
+                let mut found = pages.flat_map(|(_, text)| headings(text));
+                if !found.any(|one| one == heading) {
                     problems.push(format!("{path}:{line}: {page} has no heading \"{heading}\""));
                 }
             }
@@ -104,7 +104,13 @@ mod tests {
         let mut tree = tree();
         tree.add("a.toml", "# (GUIDE.md, \"Who reads\")\n");
         assert_eq!(check(&tree), Vec::<String>::new());
-        tree.add("b.toml", "# (GUIDE.md, \"Who writes\")\n");
-        assert_eq!(check(&tree), ["b.toml:1: GUIDE.md has no heading \"Who writes\""]);
+        tree.add("b.toml", "# (GUIDE.md, \"Who writes\")\n# (NONE.md, \"Who reads\")\n");
+        assert_eq!(
+            check(&tree),
+            [
+                "b.toml:1: GUIDE.md has no heading \"Who writes\"",
+                "b.toml:2: NONE.md has no heading \"Who reads\""
+            ]
+        );
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::Tree;
 
-/// Words that are gone, and those that took their place.
-const GONE: [(&str, &str); 8] = [
+/// Words that are gone, and the words that replaced them.
+const GONE: [(&str, &str); 9] = [
+    ("\"window", "\"dashboard"),
     ("docs/window.md", "docs/dashboard.md"),
     ("WindowState", "DashboardState"),
     ("coscan.refresh", "coscan.refresh_interval"),
@@ -35,8 +36,10 @@ pub(crate) fn check(tree: &Tree) -> Vec<String> {
 /// Whether a word stands in a line on its own.
 fn has_word(line: &str, word: &str) -> bool {
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let (begins, ends) = (word.starts_with(is_letter), word.ends_with(is_letter));
     line.match_indices(word).any(|(at, _)| {
-        !line[..at].ends_with(is_letter) && !line[at + word.len()..].starts_with(is_letter)
+        let (before, after) = (&line[..at], &line[at + word.len()..]);
+        !(begins && before.ends_with(is_letter) || ends && after.starts_with(is_letter))
     })
 }
 
@@ -46,12 +49,15 @@ mod tests {
 
     #[test]
     fn words_that_are_gone_are_reported() {
-        let (gone, word) = GONE[0];
-        let mut tree = Tree::default();
-        tree.add("CHANGELOG.md", gone);
-        tree.add("a.md", &format!("a{gone} and {word}\n"));
-        assert_eq!(check(&tree), Vec::<String>::new());
-        tree.add("b.rs", &format!("\n// {gone}\n"));
-        assert_eq!(check(&tree), [format!("b.rs:2: `{gone}` is gone: write `{word}`")]);
+        for (gone, word) in GONE {
+            let mut tree = Tree::default();
+            tree.add("CHANGELOG.md", gone);
+            tree.add("a.md", &format!("{word}\n"));
+            assert_eq!(check(&tree), Vec::<String>::new());
+            tree.add("b.rs", &format!("\n// {gone}\n"));
+            assert_eq!(check(&tree), [format!("b.rs:2: `{gone}` is gone: write `{word}`")]);
+        }
+        assert!(has_word("src/sandwich/mod.rs", "sandwich/"));
+        assert!(!has_word("aWindowState WindowStates", "WindowState"));
     }
 }

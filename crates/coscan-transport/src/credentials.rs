@@ -1,4 +1,4 @@
-//! Who belongs to the servers that share: TLS on both sides, against one authority.
+//! Membership of the servers that share: TLS on both sides, against one authority.
 
 use std::fmt::Display;
 use std::fs;
@@ -21,14 +21,14 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 /// The name in certificates that servers sign themselves.
 const MEMBER_NAME: &str = "member.coscan.internal";
 
-/// What makes a server one of those that share.
+/// The credentials by which a server is one of those that share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
     /// A file with a [private key](new_key) that all of them have. Each signs a certificate for itself when it starts.
     Key(PathBuf),
     /// Certificates from elsewhere, all as PEM files. Servers are called by the names in their certificates.
     Certificates {
-        /// The authority that all certificates are from. Whoever has a certificate of it is trusted.
+        /// The authority that all certificates are from. Every server with a certificate of it is trusted.
         authority: PathBuf,
         /// The certificate of this server, followed by its chain.
         certificate: PathBuf,
@@ -37,7 +37,7 @@ pub enum Credentials {
     },
 }
 
-/// Why credentials are of no use.
+/// The reason why credentials cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// A file cannot be read as PEM.
@@ -45,20 +45,20 @@ pub enum CredentialsError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// They do not fit together.
+    /// The files do not fit together.
     #[error("{path} cannot be used: {reason}", path = path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// A new private key for [`Credentials::Key`], as the text of a PEM file.
+/// Makes a new private key for [`Credentials::Key`], as the text of a PEM file.
 ///
 /// # Errors
 /// If the system gives no random numbers.
@@ -66,12 +66,12 @@ pub fn new_key() -> Result<String, rcgen::Error> {
     Ok(KeyPair::generate()?.serialize_pem())
 }
 
-/// Both sides of TLS.
+/// The TLS configurations of both sides.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsConfigs {
     pub(crate) server: Arc<ServerConfig>,
     pub(crate) client: Arc<ClientConfig>,
-    /// What servers are called, if not by their address.
+    /// The name of all servers, if it is not their address.
     pub(crate) name: Option<ServerName<'static>>,
 }
 
@@ -82,7 +82,7 @@ struct Identity {
 }
 
 impl Credentials {
-    /// Whether they are of use.
+    /// Checks that the credentials can be used.
     ///
     /// # Errors
     /// If a file cannot be read, or they do not fit together.
@@ -105,7 +105,7 @@ impl Credentials {
     }
 }
 
-/// A certificate of this server's own, signed with the key that all have.
+/// Makes a certificate of this server's own, signed with the key that all have.
 fn signed_with(path: &Path) -> Result<Identity, CredentialsError> {
     let text = fs::read_to_string(path).map_err(|reason| unreadable(path, &reason))?;
     let authority_key = KeyPair::from_pem(&text).map_err(|reason| unreadable(path, &reason))?;
@@ -113,7 +113,8 @@ fn signed_with(path: &Path) -> Result<Identity, CredentialsError> {
 }
 
 fn sign(authority_key: KeyPair) -> Result<Identity, rcgen::Error> {
-    // All make the same authority of the key: a certificate of it is checked by its name and key alone.
+    // All servers make the same authority from the key: a certificate of it is checked by its name
+    // and key alone.
     let mut authority = CertificateParams::default();
     authority.distinguished_name = named("coscan");
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

@@ -1,5 +1,5 @@
-//! Fragments that go round a ring of servers: a connection of their own to the successor, which stands still while that has
-//! no space.
+//! Fragments that go round a ring of servers. They have a connection of their own to the successor, which stands still
+//! while the successor has no space.
 
 use std::io;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::members::Members;
 /// The pause after a connection that broke or was not made.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// For how long a server that is there may take no fragment: it is broken, or has other limits.
+/// The time for which a live server may take no fragment before it counts as broken, or as having other limits.
 const REFUSED_MAX: Duration = Duration::from_secs(3);
 
 /// The interval of pings on an idle connection.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 
 impl FragmentQueue {
-    /// Sends them in order until there is no link any more. The connection is made for the first.
+    /// Sends fragments in order until the link is gone. The connection is made for the first.
     pub(crate) async fn run(mut self, members: Arc<Members>) {
         let stopping = members.stopping.clone();
         stopping.run_until_cancelled(self.send_all(&members)).await;
@@ -54,8 +54,8 @@ impl FragmentQueue {
         }
     }
 
-    /// Sends a fragment, again if its connection breaks, unless it is not to be sent any more. One that a server which is there does
-    /// not take for long is dropped, so that others may move: whoever wants it asks again.
+    /// Sends a fragment, again if its connection breaks, unless it is not to be sent any more. If a live server does
+    /// not take it for long, it is dropped, so that others may move. A node that needs it asks again.
     async fn send(
         &self,
         fragment: OutgoingFragment,
@@ -66,7 +66,7 @@ impl FragmentQueue {
         while fragment.bytes().is_some() {
             let sent = tokio::select! {
                 sent = self.try_send(&fragment, connection, members) => sent,
-                // A server that is gone need not say so: its link tells.
+                // A server that is gone need not announce it, since its link does.
                 () = is_down(&self.state) => Err(io::ErrorKind::ConnectionAborted.into()),
             };
             let Err(error) = sent else { return fragment.sent() };
@@ -88,7 +88,8 @@ impl FragmentQueue {
         members: &Members,
     ) -> io::Result<()> {
         let losses = self.state.losses.load(Ordering::Relaxed);
-        // Who has lost one connection to a server has lost the other, too, though it may not be known yet.
+        // A server that has lost one connection has lost the other, too, though this may not be
+        // known yet.
         let Connection { to, .. } = match connection.take_if(|it| it.losses == losses) {
             Some(known) => connection.insert(known),
             None => {
@@ -114,7 +115,7 @@ impl FragmentQueue {
     }
 }
 
-/// A connection, and how many others were lost before.
+/// A connection, and the number of other connections that were lost before.
 struct Connection {
     to: Stream,
     losses: u64,
@@ -127,7 +128,7 @@ async fn is_down(state: &LinkState) {
     let _ = status.wait_for(|&status| status == LinkStatus::Down).await;
 }
 
-/// The next fragment; until then, signs of life.
+/// The next fragment. Until it comes, signs of life are sent.
 async fn next(
     fragments: &mut UnboundedReceiver<OutgoingFragment>,
     to: &mut Stream,

@@ -1,12 +1,12 @@
-//! What goes over a connection, byte by byte.
+//! The format of a connection, byte by byte.
 //!
 //! ```text
 //! frame    length of the header: u32, little endian · header · the bytes of its pages, one after the other
 //! header   a Frame, encoded by postcard
 //! ```
 //!
-//! The first frame of a connection is a `Hello`, answered by an `Answer`; all others are [`Frame`]s. Back comes one byte for
-//! each [`Frame::Ping`]: [`ALIVE`] or [`UNREACHED`].
+//! The first frame of a connection is a `Hello`, answered by an `Answer`; all others are [`Frame`]s. The other side
+//! returns one byte for each [`Frame::Ping`]: [`ALIVE`] or [`UNREACHED`].
 
 use std::io::{self, IoSlice};
 use std::time::Duration;
@@ -22,32 +22,32 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// The most bytes of a header.
 const HEADER_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes of pages that nobody expects and that are read all the same. Beyond that the connection is closed.
+/// The most bytes of pages that are not expected and nevertheless read. Beyond that the connection is closed.
 const UNWANTED_BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes that are skipped at a time.
+/// The bytes that are skipped at a time.
 const SKIP_BYTES: usize = 64 << 10;
 
-/// How long nothing may come: a server that is alive asks every second whether this one is.
+/// The time for which nothing may come. A server that is alive asks every second whether this one is.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// The answer to a [`Frame::Ping`].
 pub(crate) const ALIVE: u8 = 1;
-/// The same, of a server that has no connection back.
+/// The answer to a [`Frame::Ping`] of a server that has no connection back.
 pub(crate) const UNREACHED: u8 = 2;
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Frame {
     Message(PeerMessage),
-    /// What is said of who is alive.
+    /// A message about the servers that are alive.
     Membership(Vec<u8>),
-    /// To a neighbour on the ring. The bytes of a fragment follow.
+    /// A message to a neighbour on the ring. The bytes of a fragment follow.
     Circulating(CirculatingMessage),
-    /// Are you there?
+    /// A question whether the other side is alive.
     Ping,
 }
 
-/// The length of a header, and the header.
+/// Encodes the length of a header, and the header.
 ///
 /// # Errors
 /// If it is too long.
@@ -65,7 +65,7 @@ pub(crate) fn encode(header: &impl Serialize) -> io::Result<Vec<u8>> {
 /// Reads a header; `None` at the end of the connection.
 ///
 /// # Errors
-/// If the connection breaks, or something else comes.
+/// If the connection breaks, or something other than a header comes.
 pub(crate) async fn read_header<H: DeserializeOwned>(
     from: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Option<H>> {
@@ -85,7 +85,7 @@ pub(crate) async fn read_header<H: DeserializeOwned>(
 /// The sizes of the pages that follow a message.
 ///
 /// # Errors
-/// If they make no sense.
+/// If they are invalid.
 pub(crate) fn page_sizes(message: &PeerMessage) -> io::Result<Vec<usize>> {
     let Message::Pages { pages, .. } = message else { return Ok(Vec::new()) };
     let size = |range: &std::ops::Range<u64>| {
@@ -117,7 +117,7 @@ pub(crate) async fn read_page(
     Ok(page.freeze())
 }
 
-/// Reads pages that nobody wants any more.
+/// Reads pages that are no longer needed.
 pub(crate) async fn skip_pages(
     from: &mut (impl AsyncRead + Unpin),
     sizes: &[usize],
@@ -134,7 +134,7 @@ pub(crate) async fn skip_pages(
     Ok(())
 }
 
-/// Writes all at once as far as it goes: TLS fills its records across pages.
+/// Writes everything at once as far as possible: TLS fills its records across pages.
 pub(crate) async fn write(
     to: &mut (impl AsyncWrite + Unpin),
     header: &[u8],
@@ -152,7 +152,7 @@ pub(crate) async fn write(
     Ok(())
 }
 
-/// The bytes of pages.
+/// The total bytes of pages.
 pub(crate) fn bytes_of(pages: &[Bytes]) -> u64 {
     pages.iter().map(|page| page.len() as u64).sum()
 }
@@ -170,7 +170,7 @@ async fn read_bytes(from: &mut (impl AsyncRead + Unpin), size: usize) -> io::Res
     Ok(bytes.freeze())
 }
 
-/// Reads until there are so many bytes. There is space for them.
+/// Reads until there are this many bytes. There is space for them.
 async fn fill(
     from: &mut (impl AsyncRead + Unpin),
     size: usize,
@@ -182,7 +182,7 @@ async fn fill(
     Ok(())
 }
 
-/// Reads at least a byte, and at most so many.
+/// Reads at least one byte, and at most this many.
 async fn read_some(
     from: &mut (impl AsyncRead + Unpin),
     bytes_max: u64,

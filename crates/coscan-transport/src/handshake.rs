@@ -1,4 +1,4 @@
-//! How two servers introduce themselves: TLS, a [`Hello`] of the one that dials, an [`Answer`].
+//! The introduction of two servers: TLS, a [`Hello`] of the one that dials, an [`Answer`].
 
 use std::io;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::credentials::TlsConfigs;
 use crate::frame;
 
-/// The version of all that is said. Servers of different versions do not share.
+/// The version of the protocol. Servers of different versions do not share.
 const VERSION: u32 = 3;
 
-/// How long a connection may take to be made.
+/// The time within which a connection must be made.
 const DIALING_MAX: Duration = Duration::from_secs(5);
 
-/// How long others may take to say who they are.
+/// The time within which others must introduce themselves.
 const INTRODUCTION_MAX: Duration = Duration::from_secs(5);
 
-/// How a server that dials introduces itself.
+/// The introduction of a server that dials.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     version: u32,
-    /// Of the rule by which files are cut.
+    /// The version of the rule by which files are cut.
     extents_rule: u32,
     /// The address by which others know it.
     pub(crate) address: String,
     pub(crate) purpose: Purpose,
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Purpose {
     /// To learn the address of the other server: the [`Answer`] has it.
@@ -51,7 +51,7 @@ pub(crate) enum Answer {
         /// The address by which others know the server that answers.
         address: String,
     },
-    /// A server has dialled itself, or one that calls itself the same.
+    /// The server has dialled itself, or one with the same address.
     SameAddress,
     OtherVersion {
         version: u32,
@@ -59,7 +59,7 @@ pub(crate) enum Answer {
     },
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialError {
     #[error(transparent)]
@@ -98,7 +98,8 @@ impl Hello {
     }
 }
 
-/// A connection to the server at `dialed`, which has welcomed this one, and the address that it goes by.
+/// Makes a connection to the server at `dialed`, which has welcomed this one. Returns it with the address of that
+/// server.
 pub(crate) async fn dial(
     own: &str,
     dialed: &str,
@@ -137,10 +138,10 @@ async fn connect(
     TlsConnector::from(Arc::clone(&tls.client)).connect(name, stream).await
 }
 
-/// Answers a server that has dialled. `None` if it is this server itself, or calls itself the same.
+/// Answers a server that has dialled; `None` if it is this server itself, or has the same address.
 ///
 /// # Errors
-/// If the connection breaks, whoever dialled may not share, or is of another version.
+/// If the connection breaks, or the server that dialled may not share or is of another version.
 pub(crate) async fn welcome(
     own: &str,
     stream: TcpStream,

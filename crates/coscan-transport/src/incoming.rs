@@ -1,4 +1,4 @@
-//! What others send: one connection for each of them that they dial.
+//! Messages from others: one connection for each of them that they dial.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,10 +20,10 @@ use crate::members::Members;
 use crate::node_id::node_id;
 use crate::strangers::Strangers;
 
-/// How long to wait when the system accepts no more connections.
+/// The pause when the system accepts no more connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long another server may take no answer.
+/// The time within which another server must take an answer.
 const ANSWERING_MAX: Duration = Duration::from_secs(10);
 
 /// Takes connections until it is stopped.
@@ -99,16 +99,16 @@ async fn serve(
     drop(heard);
 }
 
-/// The newest connection of each server, for each purpose. What an older one still has to say is out of date.
+/// The newest connection of each server, for each purpose. Anything that an older one still sends is out of date.
 #[derive(Clone, Debug, Default)]
 struct Newest(Arc<Mutex<BTreeMap<(NodeId, Purpose), Turn>>>);
 
-/// A connection that may be heard.
+/// A connection that may be read.
 #[derive(Clone, Debug, Default)]
 struct Turn {
-    /// A newer one has come.
+    /// Cancelled when a newer one has come.
     replaced: CancellationToken,
-    /// Held by the one that is heard: a newer one waits until the older has said its last word.
+    /// The lock of the connection that is read. A newer one waits until the older has ended.
     heard: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -126,7 +126,7 @@ impl Newest {
         turn
     }
 
-    /// Forgets a connection that has ended; false if there is a newer one.
+    /// Forgets a connection that has ended. Returns false if there is a newer one.
     fn end(&self, of: (NodeId, Purpose), turn: &Turn) -> bool {
         let mut newest = self.lock();
         let is_newest = !turn.replaced.is_cancelled();
@@ -157,7 +157,7 @@ async fn receive(
                     stream.write_all(&answer).await?;
                     stream.flush().await
                 };
-                // One that asks, and does not listen, is not heard either.
+                // A server that asks, and does not read the answer, is not heard either.
                 timeout(ANSWERING_MAX, answered).await.map_err(io::Error::from)??;
                 continue;
             }

@@ -1,15 +1,15 @@
-//! Carries what servers tell each other, and their pages: one TLS connection to each of the others.
+//! Carries the messages and pages of servers: one TLS connection to each of the others.
 //!
-//! A server dials each of the others and writes to that connection; what they write comes over those that they dial. So a
-//! connection has one direction, like a wire of the simulator, and no two servers have to agree which of two connections
-//! stays. What is said, and to whom, is decided elsewhere ([`coscan_runtime::ring`]): messages may get lost here, late or
-//! refused, but not altered.
+//! A server dials each of the others and writes to that connection. What they write comes over those that they dial. So
+//! a connection has one direction, like a wire of the simulator, and no two servers have to agree which of two
+//! connections stays. The messages and their receivers are decided elsewhere ([`coscan_runtime::ring`]). Messages may
+//! get lost here, late or refused, but not altered.
 //!
-//! A server that is told of one other [finds](TransportConfig::join) all; those that it reaches and that reach it, in its zone
-//! and with the same stores, share with it.
+//! A server that is told of one other [finds](TransportConfig::join) all. Those that it reaches and that reach it, in
+//! its zone and with the same stores, share with it.
 //!
-//! All servers that have the [key](Credentials) trust each other fully: they read each other's pages, whatever the rights of
-//! the users on whose behalf they ask.
+//! All servers that have the [key](Credentials) trust each other fully: they read each other's pages, whatever the
+//! rights of the users on whose behalf they ask.
 
 mod credentials;
 mod fragments;

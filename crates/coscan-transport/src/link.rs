@@ -1,4 +1,4 @@
-//! The way to another server: what is queued for it, and whether it can be reached.
+//! The way to another server: its queues, and whether it can be reached.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,18 +13,18 @@ use crate::traffic::Traffic;
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) address: String,
-    /// Requests and what is short.
+    /// The queue of requests and short messages.
     control: UnboundedSender<Queued>,
     pages: UnboundedSender<Queued>,
     fragments: UnboundedSender<OutgoingFragment>,
     state: Arc<LinkState>,
 }
 
-/// What is to be sent.
+/// A message to be sent.
 #[derive(Debug)]
 pub(crate) enum Queued {
     Message(Box<Outgoing>),
-    /// What is said of who is alive.
+    /// A message about the servers that are alive.
     Membership(Vec<u8>),
     Circulating(CirculatingMessage),
 }
@@ -32,11 +32,11 @@ pub(crate) enum Queued {
 /// Whether another server can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkStatus {
-    /// No.
+    /// It cannot be reached.
     Down,
-    /// Yes, but it has no connection back.
+    /// It can be reached, but has no connection back.
     OneWay,
-    /// Both ways.
+    /// There are connections both ways.
     Up,
 }
 
@@ -44,18 +44,18 @@ pub(crate) enum LinkStatus {
 pub(crate) struct LinkState {
     pub(crate) status: watch::Sender<LinkStatus>,
     pub(crate) traffic: Traffic,
-    /// How often a connection was lost.
+    /// The number of times that a connection was lost.
     pub(crate) losses: AtomicU64,
 }
 
-/// What waits to be sent.
+/// Messages that wait to be sent.
 #[derive(Debug)]
 pub(crate) struct Queue {
     pub(crate) address: String,
     pub(crate) control: UnboundedReceiver<Queued>,
     pub(crate) pages: UnboundedReceiver<Queued>,
     pub(crate) state: Arc<LinkState>,
-    /// Whether all that was begun of a frame was written.
+    /// Whether each frame that was begun was written completely.
     pub(crate) is_between_frames: bool,
 }
 

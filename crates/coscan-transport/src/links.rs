@@ -38,7 +38,7 @@ impl Network for Links {
         }
     }
 
-    /// Without a link the server is gone, and the ring changes.
+    /// Queues a fragment. Without a link the server is gone, and the ring changes.
     fn send_fragment(&self, fragment: OutgoingFragment) {
         if let Some(link) = self.read().get(&fragment.to) {
             link.send_fragment(fragment);
@@ -47,7 +47,7 @@ impl Network for Links {
 }
 
 impl Links {
-    /// What is to be sent to a server from now on; `None` if that was asked for before.
+    /// The queues of a server to send from now on; `None` if they were asked for before.
     pub(crate) fn open(&self, address: &str) -> Option<(Queue, FragmentQueue)> {
         let node = node_id(address);
         if self.read().contains_key(&node) {
@@ -63,7 +63,7 @@ impl Links {
         }
     }
 
-    /// Nothing is sent to a server any more.
+    /// Stops sending to a server.
     pub(crate) fn close(&self, address: &str) {
         let closed = self.write().remove(&node_id(address));
         drop(closed);
@@ -79,7 +79,7 @@ impl Links {
         self.read().get(&node).map_or(LinkStatus::Down, Link::status)
     }
 
-    /// Pages of so many bytes have come from a server.
+    /// Counts pages of this many bytes that have come from a server.
     pub(crate) fn count_received(&self, node: NodeId, bytes: u64) {
         if let Some(link) = self.read().get(&node) {
             link.traffic().count_received(bytes);

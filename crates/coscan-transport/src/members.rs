@@ -1,4 +1,4 @@
-//! Who shares with this server: those that are alive, that it reaches and that reach it.
+//! The servers that share with this one: those that are alive, that it reaches and that reach it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -30,10 +30,10 @@ pub(crate) struct Members {
     membership: Mutex<Membership>,
     started: Instant,
     runtime: Handle,
-    /// The next timer may be due earlier than it was.
+    /// Notified when the next timer may be due earlier than it was.
     rescheduled: Notify,
-    /// Held while the cluster is told who shares: what it is told last is true. Of these servers was said that they share
-    /// something else.
+    /// Held while the cluster is told which servers share, so that the last message to it is true. The set has the
+    /// servers that were reported as sharing something else.
     telling: Mutex<BTreeSet<String>>,
 }
 
@@ -59,7 +59,7 @@ impl Members {
         }
     }
 
-    /// There is a server at this address: keeps a connection to it while it is alive.
+    /// Keeps a connection to the server at this address while it is alive.
     pub(crate) fn meet(self: &Arc<Self>, address: &str) {
         if address == self.own || self.stopping.is_cancelled() {
             return;
@@ -69,7 +69,7 @@ impl Members {
         let (this, address) = (Arc::clone(self), address.to_owned());
         self.runtime.spawn(async move {
             let changed = |status| match status {
-                // It may be new here, or this server there.
+                // Either the server may be new here, or this server there.
                 LinkStatus::OneWay => {
                     this.act(|membership, now| membership.introduce(now, &address))
                 }
@@ -81,13 +81,13 @@ impl Members {
         });
     }
 
-    /// What another server says of who is alive.
+    /// Handles a message of another server about the servers that are alive.
     pub(crate) fn handle(self: &Arc<Self>, message: &[u8]) -> io::Result<()> {
         let handled = self.act(|membership, now| membership.handle(now, message));
         handled.map_err(|error| frame::invalid(format!("what it says of servers: {error}")))
     }
 
-    /// Does what is due, until it is stopped.
+    /// Handles timers that are due, until it is stopped.
     pub(crate) async fn keep_time(self: Arc<Self>) {
         loop {
             let due = self.membership().poll_timeout();
@@ -108,7 +108,7 @@ impl Members {
         }
     }
 
-    /// This server ends.
+    /// Announces that this server ends.
     pub(crate) fn leave(self: &Arc<Self>) {
         self.act(Membership::leave);
         self.stopping.cancel();
@@ -143,7 +143,7 @@ impl Members {
         result
     }
 
-    /// Tells the cluster who shares.
+    /// Tells the cluster which servers share.
     fn tell(&self) {
         let mut warned = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
         let (own, alive) = self.alive();

@@ -1,4 +1,4 @@
-//! What is sent to another server: over one connection, which is made again when it breaks.
+//! Messages to another server, over one connection that is made again when it breaks.
 
 use std::io;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use crate::link::{LinkState, LinkStatus, Queue, Queued};
 use crate::pings::Pings;
 use crate::stall::StallGuard;
 
-/// The pause before the next attempt doubles up to this.
+/// The longest pause before the next attempt, up to which pauses double.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 
-/// After a connection that lasted so long the next attempt is made at once.
+/// The life of a connection after which the next attempt is made at once.
 const STABLE_MIN: Duration = Duration::from_secs(5);
 
-/// For how long a server that does not count as alive is dialled.
+/// The time for which a server that does not count as alive is dialled.
 const FRUITLESS_MAX: Duration = Duration::from_secs(30);
 
-/// How long the other side may take nothing: pages that wait to be sent are in use.
+/// The time for which the other side may take nothing. Pages that wait to be sent are in use.
 const STALL_MAX: Duration = Duration::from_secs(2);
 
-/// How often the other side is asked whether it is alive.
+/// The interval at which the other side is asked whether it is alive.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-/// The same, as long as it has no connection back.
+/// The interval as long as the other side has no connection back.
 const FIRST_PING_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long messages may take that were queued before this server ended.
+/// The time for messages that were queued before this server ended.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
 
 impl Queue {
-    /// Keeps a connection, and calls `changed` whenever its status has changed. Returns when it is stopped, or when the server
-    /// has not been reached for a while and is not alive.
+    /// Keeps a connection, and calls `changed` whenever its status has changed. Returns when it is stopped, or when the
+    /// server has not been reached for a while and is not alive.
     pub(crate) async fn run(
         mut self,
         own: &str,
@@ -102,7 +102,7 @@ impl Queue {
         while self.control.try_recv().is_ok() || self.pages.try_recv().is_ok() {}
     }
 
-    /// Sends what is queued, until the connection breaks or is to end.
+    /// Sends queued messages, until the connection breaks or is to end.
     pub(crate) async fn send_all(
         &mut self,
         own: &str,
@@ -130,14 +130,14 @@ impl Queue {
             }, || warn_one_way(&address, own)) => error,
             () = stopping.cancelled() => io::ErrorKind::ConnectionAborted.into(),
         };
-        // Behind a part of a frame, the other server would take anything for the rest of it.
+        // After a part of a frame, the other server would take anything for the rest of it.
         if stopping.is_cancelled() && self.is_between_frames {
             let _in_time = tokio::time::timeout(FAREWELL_MAX, self.send_rest(&mut to)).await;
         }
         error
     }
 
-    /// Sends what comes next: short messages first, they may tell others what to do meanwhile.
+    /// Sends the next message. Short ones go first, since others may act on them meanwhile.
     async fn send_next(
         &mut self,
         to: &mut (impl AsyncWrite + Unpin),
@@ -148,7 +148,7 @@ impl Queue {
             biased;
             () = tokio::time::sleep_until(*next_ping) => None,
             queued = self.next_queued() => Some(queued),
-            // Nothing is queued: what is buffered is sent meanwhile.
+            // Nothing is queued, so the buffer is sent meanwhile.
             flushed = flush_then_wait(to) => return flushed,
         };
         if let Some(queued) = queued {
@@ -176,7 +176,7 @@ impl Queue {
                 self.write_frame(to, &Frame::Circulating(message), &[]).await
             }
             Queued::Message(outgoing) => {
-                // What is left of it is dropped when its pages are written.
+                // The rest of the message is dropped when its pages are written.
                 let Outgoing { message, pages, .. } = *outgoing;
                 self.write_frame(to, &Frame::Message(message), &pages).await
             }
@@ -197,7 +197,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Sends what is short and was queued before this server ended.
+    /// Sends short messages that were queued before this server ended.
     async fn send_rest(&mut self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         while let Ok(queued) = self.control.try_recv() {
             self.write(to, queued).await?;
@@ -215,7 +215,7 @@ impl Queue {
     }
 }
 
-/// Sends what is buffered, and waits for something to be queued.
+/// Sends the buffer, and waits for something to be queued.
 async fn flush_then_wait(to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
     to.flush().await?;
     std::future::pending().await

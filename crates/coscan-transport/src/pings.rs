@@ -1,4 +1,4 @@
-//! Questions whether the other side of a connection is alive, and whether it has a connection back.
+//! Pings, which ask whether the other side of a connection is alive, and whether it has a connection back.
 
 use std::io;
 use std::time::Duration;
@@ -9,16 +9,17 @@ use tokio::time::Instant;
 
 use crate::frame::{self, ALIVE, UNREACHED};
 
-/// After how long without an answer the other side is not alive. Pages that were sent before a question come first.
+/// The time without an answer after which the other side is not alive. Pages that were sent before a question come
+/// first.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// How long it may take to connect back before somebody is told.
+/// The time to connect back after which its lack is reported.
 const ONE_WAY_MAX: Duration = Duration::from_secs(10);
 
-/// The questions of a connection.
+/// The pings of a connection.
 #[derive(Debug)]
 pub(crate) struct Pings {
-    /// Since when the answer to one is missing.
+    /// The time since which an answer has been missing.
     asked: watch::Sender<Option<Instant>>,
 }
 
@@ -29,7 +30,8 @@ impl Default for Pings {
 }
 
 impl Pings {
-    /// Whether to ask: one question at a time, as the answer to a later one would hide that the first is missing.
+    /// Whether to ask. There is one question at a time, since the answer to a later one would hide that the first is
+    /// missing.
     pub(crate) fn ask(&self) -> bool {
         self.asked.send_if_modified(|asked| {
             let asks = asked.is_none();
@@ -38,8 +40,8 @@ impl Pings {
         })
     }
 
-    /// Takes the answers, until one is missing or the connection breaks. `answered` is told whether the other side has a
-    /// connection back; `one_way` is called once if it has none for long.
+    /// Takes the answers, until one is missing or the connection breaks. `answered` is told whether the other side has
+    /// a connection back. `one_way` is called once if it has none for long.
     pub(crate) async fn hear(
         &self,
         back: &mut (impl AsyncRead + Unpin),

@@ -1,4 +1,4 @@
-//! Servers that are told of by the settings: those at whose addresses others are found.
+//! Servers in the settings, at whose addresses others are found.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,11 +9,11 @@ use crate::link::LinkStatus;
 use crate::members::Members;
 use crate::node_id::node_id;
 
-/// The pause before the next attempt doubles up to this.
+/// The longest pause before the next attempt, up to which pauses double.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 
-/// How often it is looked whether a server that was found is still there.
+/// The interval at which a server that was found is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The addresses of the settings, with the servers that were found there.
@@ -32,14 +32,14 @@ impl Seeds {
         self.found().keys().cloned().collect()
     }
 
-    /// The addresses where nobody was found yet.
+    /// The addresses where no server was found yet.
     pub(crate) fn sought(&self) -> Vec<String> {
         let found = self.found();
         let sought = found.iter().filter(|(_, found)| found.is_none());
         sought.map(|(address, _)| address.clone()).collect()
     }
 
-    /// Makes whoever is at an address known, again and again: a name may stand for another server tomorrow.
+    /// Makes the server at an address known, again and again, since a name may stand for another server tomorrow.
     pub(crate) async fn find(&self, seed: &str, members: &Arc<Members>) {
         let (mut pause, mut has_warned) = (PAUSE_MIN, false);
         loop {
@@ -55,7 +55,7 @@ impl Seeds {
             let dialed = dial(&members.own, seed, Purpose::Discovery, &members.tls).await;
             let address = match dialed {
                 Ok((address, _)) => Ok(address),
-                // It stands for all servers, perhaps, and this one is the first.
+                // It may stand for all servers, and this one is the first.
                 Err(DialError::SameAddress) => Ok(members.own.clone()),
                 Err(error) => Err(error),
             };

@@ -1,4 +1,4 @@
-//! A writer that gives up when nobody reads.
+//! A writer that fails when the other side does not read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::{Instant, Sleep};
 
-/// Fails once the other side has taken nothing for a while.
+/// A writer that fails once the other side has taken nothing for a while.
 #[derive(Debug)]
 pub(crate) struct StallGuard<W> {
     inner: W,

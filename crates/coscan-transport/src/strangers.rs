@@ -1,4 +1,4 @@
-//! Connections of which nobody knows yet who made them.
+//! Connections from servers that are not known yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// Strangers at a time.
+/// The most strangers at a time.
 pub(crate) const STRANGERS_MAX: usize = 256;
 
-/// Addresses of which is remembered that they were warned of.
+/// The most addresses for which a warning is remembered.
 const WARNED_MAX: usize = 1_000;
 
-/// Connections that have not said who they are, and who was refused.
+/// Connections that have not introduced themselves, and the addresses that were refused.
 ///
-/// Where there are too many, the oldest from the place that has most makes room: those who flood a server keep themselves
-/// out, not those at other addresses.
+/// When there are too many, the oldest from the place that has most makes room. So those who flood a server exclude
+/// themselves, not those at other addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strangers(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// By place and order.
+    /// The waiting connections, by place and order.
     waiting: BTreeMap<IpAddr, BTreeMap<u64, CancellationToken>>,
     count: usize,
     next: u64,
@@ -33,12 +33,12 @@ struct Inner {
 pub(crate) struct Stranger {
     place: IpAddr,
     number: u64,
-    /// It is to make room for another.
+    /// Cancelled when it is to make room for another.
     pub(crate) sent_away: CancellationToken,
 }
 
 impl Strangers {
-    /// One more has come.
+    /// Adds a stranger.
     pub(crate) fn enter(&self, address: IpAddr) -> Stranger {
         let (place, sent_away) = (place_of(address), CancellationToken::new());
         let mut inner = self.lock();
@@ -52,18 +52,18 @@ impl Strangers {
         Stranger { place, number, sent_away }
     }
 
-    /// One is gone, or no stranger any more.
+    /// Removes a stranger that is gone, or is no stranger any more.
     pub(crate) fn leave(&self, stranger: &Stranger) {
         self.lock().leave(stranger.place, stranger.number);
     }
 
-    /// Whether it is to be said that one was refused: once for each address, until one is welcome there. Anybody can cause it.
+    /// Whether a refusal is to be reported: once for each address, until one is welcome there. Any client can cause it.
     pub(crate) fn is_news(&self, address: IpAddr) -> bool {
         let mut inner = self.lock();
         inner.warned.len() < WARNED_MAX && inner.warned.insert(address)
     }
 
-    /// One was welcome.
+    /// Notes that a stranger was welcome.
     pub(crate) fn welcome(&self, address: IpAddr) {
         self.lock().warned.remove(&address);
     }
@@ -95,7 +95,7 @@ impl Inner {
     }
 }
 
-/// Whoever has one address of IPv6 has all of its network.
+/// The place of an address. A client with one address of IPv6 has all of its network.
 fn place_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

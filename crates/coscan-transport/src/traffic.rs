@@ -14,7 +14,7 @@ impl Traffic {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// They come over the connection that the other one has made.
+    /// Counts bytes that come over the connection that the other server has made.
     pub(crate) fn count_received(&self, bytes: u64) {
         self.received.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -18,24 +18,24 @@ use crate::members::Members;
 use crate::node_id::node_id;
 use crate::seeds::Seeds;
 
-/// With whom a server shares.
+/// The settings of a server's connections to those that it shares with.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
     /// The address by which the others know this server and reach it, `host:port`. No two servers have the same.
     pub address: String,
-    /// Addresses at which others are found: of these it learns of all. That of this server may be among them, and a name may
-    /// stand for several servers.
+    /// Addresses at which others are found, from which it learns of all. The address of this server may be among them,
+    /// and a name may stand for several servers.
     pub join: Vec<String>,
-    /// Where this server is. It shares with those of the same zone.
+    /// The zone of this server. It shares with servers of the same zone.
     pub zone: String,
-    /// What makes it one of them.
+    /// The credentials by which it is one of them.
     pub credentials: Credentials,
 }
 
-/// Why a server cannot share.
+/// The reason why a server cannot share.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
-    /// Its credentials are of no use.
+    /// Its credentials cannot be used.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
     /// The manager shares already.
@@ -43,16 +43,16 @@ pub enum TransportError {
     SharesAlready,
 }
 
-/// A server, as it is seen from here.
+/// The state of a server, as it is seen from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerState {
     /// Its address.
     pub address: String,
     /// Its zone, once that is known.
     pub zone: Option<String>,
-    /// What there is between the two.
+    /// The relation between the two servers.
     pub status: PeerStatus,
-    /// What it owns of the files that are shared here.
+    /// Its share of the files that are shared here.
     pub share: Share,
     /// Bytes of pages that were sent to it since it was met.
     pub bytes_sent: u64,
@@ -60,18 +60,18 @@ pub struct PeerState {
     pub bytes_received: u64,
 }
 
-/// What there is between this server and another.
+/// The relation between this server and another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerStatus {
-    /// It is this server.
+    /// The server is this one.
     ThisServer,
-    /// Each reads for the other.
+    /// Each of the two reads for the other.
     Sharing,
-    /// They have just connected.
+    /// The two have just connected.
     Joining,
-    /// It is in another zone: it is known, and nothing is shared with it.
+    /// It is in another zone: it is known, but nothing is shared with it.
     OtherZone,
-    /// It shares other stores, or pages go round for one of the two only: nothing is shared with it.
+    /// It shares other stores, or only one of the two circulates pages: nothing is shared with it.
     OtherStores,
     /// It is reached, but does not reach this server.
     OneWay,
@@ -80,7 +80,7 @@ pub enum PeerStatus {
 }
 
 impl PeerStatus {
-    /// One or two words.
+    /// The status in one or two words.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,7 +95,7 @@ impl PeerStatus {
     }
 }
 
-/// The connections of a server. When it is dropped they end.
+/// The connections of a server. They end when it is dropped.
 #[derive(Debug)]
 pub struct Transport {
     members: Arc<Members>,
@@ -103,11 +103,11 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Shares what a manager reads with other servers from now on, on the tokio runtime of the caller. The others connect to
-    /// `listener`. Tables have to be registered after that.
+    /// Shares what a manager reads with other servers from now on, on the tokio runtime of the caller. The others
+    /// connect to `listener`. Tables have to be registered after that.
     ///
     /// # Errors
-    /// If credentials are of no use, or the manager shares already.
+    /// If credentials cannot be used, or the manager shares already.
     pub fn start(
         listener: TcpListener,
         config: TransportConfig,
@@ -139,13 +139,13 @@ impl Transport {
         Ok(Self { members, seeds })
     }
 
-    /// What is shared.
+    /// The cluster of servers that share.
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
         &self.members.cluster
     }
 
-    /// This server, as the others know it. To itself it sends nothing.
+    /// This server, as the others know it. It sends nothing to itself.
     fn own(&self) -> PeerState {
         let (Member { address, zone, .. }, _) = self.members.alive();
         let share = share_of(&self.cluster().shares(), &address);
@@ -213,7 +213,7 @@ impl Drop for Transport {
     }
 }
 
-/// A number for what is shared and whether it goes round, the same for the same prefixes in any order.
+/// A number for what is shared and whether it goes round. It is the same for the same prefixes in any order.
 fn digest(options: &ClusterOptions) -> u64 {
     let mut prefixes: Vec<_> = options.stores.iter().map(url_text).collect();
     prefixes.sort_unstable();

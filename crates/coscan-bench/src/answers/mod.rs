@@ -21,7 +21,7 @@ pub use ordered::compare_ordered_answers;
 /// The tolerance between two floating-point numbers, relative to the larger one.
 pub const TOLERANCE: f64 = 1e-9;
 
-/// Two answers differ: what differs first.
+/// The first difference between two answers.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the answers differ: {detail}\nquery:\n{sql}")]
 pub struct Difference {
@@ -64,7 +64,7 @@ pub fn compare_answers(
     Ok(())
 }
 
-/// The rows of an answer, sorted unless their order is compared.
+/// The rows of an answer, which are sorted unless their order is compared.
 struct Rows {
     columns: Option<Vec<String>>,
     rows: Vec<Row>,
@@ -111,8 +111,8 @@ fn push_rows(batch: &RecordBatch, rows: &mut Vec<Row>) -> Result<(), ArrowError>
     Ok(())
 }
 
-/// One row: first the columns that must be equal, so that rows with nearly equal numbers are
-/// sorted alike, then the floating-point columns.
+/// One row. The columns that must be equal come first, so that rows with nearly equal numbers are sorted alike. The
+/// floating-point columns follow.
 #[derive(Debug, Default)]
 struct Row {
     exact: Vec<Option<String>>,

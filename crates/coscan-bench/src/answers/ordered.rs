@@ -1,11 +1,11 @@
-//! Answers whose rows are in an order.
+//! Answers with ordered rows.
 
 use arrow::array::RecordBatch;
 
 use super::{Difference, Rows, compare_answers};
 
-/// As [`compare_answers`], and the rows must be in the same order by the columns `keys`, as far as these tell rows
-/// apart.
+/// Does the same as [`compare_answers`], and compares the order of rows by the columns `keys`, as far as these
+/// distinguish rows.
 ///
 /// # Errors
 /// The first difference.

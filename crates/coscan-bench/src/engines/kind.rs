@@ -1,14 +1,14 @@
-//! Names of engines.
+//! The engines by name.
 
 use std::fmt;
 use std::str::FromStr;
 
 use coscan_core::PolicyKind;
 
-/// Which engine.
+/// The kind of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EngineKind {
-    /// DataFusion as it is.
+    /// Plain DataFusion.
     DataFusion,
     /// DataFusion with coscan under this policy.
     Coscan(PolicyKind),
@@ -16,7 +16,7 @@ pub enum EngineKind {
 
 impl EngineKind {
     /// Plain DataFusion, then coscan under the policy of each generation of systems, simplest first. The papers'
-    /// versions of `relevance` are left out: the simulator compares those.
+    /// versions of `relevance` are left out, since the simulator compares those.
     pub fn usual() -> Vec<Self> {
         let older = [PolicyKind::Relevance2004, PolicyKind::Relevance2007];
         let policies = PolicyKind::ALL.into_iter().filter(|policy| !older.contains(policy));
@@ -33,7 +33,7 @@ impl fmt::Display for EngineKind {
     }
 }
 
-/// A name that no engine has.
+/// There is no engine with this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no engine `{0}`; choose from datafusion, coscan (its default policy), {policies}",

@@ -1,6 +1,6 @@
 //! The engines that are compared: plain DataFusion, and DataFusion with coscan under each policy.
 //!
-//! All engines read through the same device: the same store, limit and meter.
+//! All engines read through the same device, with the same store, limit and meter.
 
 mod kind;
 mod places;
@@ -66,11 +66,10 @@ impl Source {
     }
 }
 
-/// A DataFusion session, with or without coscan, that reads one table, and others if asked to, through a metered
-/// device.
+/// A DataFusion session, with or without coscan, that reads one table, and optionally others, through a metered device.
 ///
-/// A table with the key of lineitem is registered twice: as it is, and with that order declared, for queries in order.
-/// coscan shares pages between both.
+/// A table with the key of lineitem is registered twice, without an order, and with the order of the key declared for
+/// queries in order. coscan shares pages between both.
 pub struct SqlEngine {
     name: String,
     context: SessionContext,
@@ -81,7 +80,7 @@ pub struct SqlEngine {
 }
 
 impl SqlEngine {
-    /// Plain DataFusion.
+    /// Creates a session of plain DataFusion.
     ///
     /// # Errors
     /// If the table cannot be opened.
@@ -100,7 +99,7 @@ impl SqlEngine {
         Ok(opened.engine("datafusion", None))
     }
 
-    /// DataFusion with coscan.
+    /// Creates a session of DataFusion with coscan.
     ///
     /// # Errors
     /// If the table cannot be opened.
@@ -126,7 +125,7 @@ impl SqlEngine {
         Ok(opened.engine(name, Some(manager)))
     }
 
-    /// Adds another table of the same store, to be read through the same device. It declares no order.
+    /// Adds another table of the same store, which is read through the same device. It declares no order.
     ///
     /// # Errors
     /// If the table cannot be opened.
@@ -142,14 +141,14 @@ impl SqlEngine {
 
     /// A session on the same tables whose plans have this many partitions.
     pub(crate) fn session(&self, partitions: usize) -> SessionContext {
-        // The tables are in the catalog that there is.
+        // The existing catalog has the tables.
         let config = self.context.copied_config().with_create_default_catalog_and_schema(false);
         let config = config.with_target_partitions(partitions);
         let state = SessionStateBuilder::new_from_existing(self.context.state());
         SessionContext::new_with_state(state.with_config(config).build())
     }
 
-    /// The current report of coscan's manager; `None` for plain DataFusion.
+    /// The current report of coscan's manager, or `None` for plain DataFusion.
     pub fn manager_report(&self) -> Option<ManagerReport> {
         self.manager.as_ref().map(BufferManager::report)
     }
@@ -160,7 +159,7 @@ fn key_order() -> Vec<SortExpr> {
     vec![col(KEY).sort(true, false)]
 }
 
-/// A session with the device in place of its own store.
+/// A session whose own store is replaced by the device.
 struct Opened {
     context: SessionContext,
     store: Arc<dyn ObjectStore>,

@@ -1,4 +1,4 @@
-//! Where in a table a read is.
+//! The positions of reads in a table.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl FilePlaces {
         Self { starts, bytes: bytes.max(1) }
     }
 
-    /// From 0, the first byte of the table, to 1, its end.
+    /// The position from 0, the first byte of the table, to 1, its end.
     pub(super) fn position(&self, file: &Path, offset: u64) -> f64 {
         let start = self.starts.get(file).copied().unwrap_or(0);
         (start + offset) as f64 / self.bytes as f64

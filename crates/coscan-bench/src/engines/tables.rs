@@ -8,17 +8,17 @@ use coscan_storage::table::FileOptions;
 use super::{Device, EngineKind, Source, SqlEngine};
 use crate::runner::EngineError;
 
-/// Tables by name, and what all engines read them with.
+/// Tables by name, and the settings with which all engines read them.
 #[derive(Debug)]
 pub(crate) struct Tables<'a> {
-    /// The name and the file of each.
+    /// The name and the file of each table.
     pub(crate) files: &'a [(&'static str, PathBuf)],
     pub(crate) device: &'a Device,
     pub(crate) options: FileOptions,
 }
 
 impl Tables<'_> {
-    /// An engine on the tables. `options` are those of coscan's manager, apart from the policy.
+    /// Creates an engine on the tables. `options` are those of coscan's manager, except for the policy.
     pub(crate) async fn engine(
         &self,
         kind: EngineKind,

@@ -25,7 +25,7 @@ use touched::{ChunkKeys, Role, Touched, touched_pages};
 pub enum PoolSize {
     /// This many bytes.
     Bytes(u64),
-    /// This part of the bytes that the queries touch, each counted once; at least one chunk of them.
+    /// This part of the bytes that the queries touch, each counted once, but at least one chunk of them.
     PartOfTouched(f64),
 }
 
@@ -42,18 +42,18 @@ pub struct Experiment {
     pub groups: Vec<StreamGroup>,
     /// The seed of the random numbers.
     pub seed: u64,
-    /// Time between the starts of two streams; `None` for a tenth of the time that the longest query takes alone
+    /// The time between the starts of two streams. `None` for a tenth of the time that the longest query takes alone
     /// (CS07 has 3 s at 35 s).
     pub stagger: Option<Duration>,
-    /// coscan's pool.
+    /// The size of coscan's pool.
     pub pool: PoolSize,
     /// coscan's memory for decoded columns, in bytes.
     pub decode_bytes: u64,
-    /// coscan's memory for joins, aggregates and sorts, in bytes, beside both. Plain DataFusion has no limit.
+    /// coscan's memory for joins, aggregates and sorts, in bytes, in addition to both. Plain DataFusion has no limit.
     pub operator_bytes: u64,
     /// The options of coscan's table: the size of chunks and the layout of pages.
     pub table_options: FileOptions,
-    /// Whether every engine reads all that the queries touch once before it is measured.
+    /// Whether every engine reads all data that the queries touch once before it is measured.
     pub warm: bool,
 }
 
@@ -62,19 +62,19 @@ pub struct Experiment {
 pub struct Prepared {
     /// The workload.
     pub experiment: Experiment,
-    /// The streams, all starting at once until the stagger is known.
+    /// The streams. They all start at the same time until the stagger is known.
     pub streams: Vec<Stream>,
-    /// Bytes that the queries touch, each counted once; without streams, those of all columns.
+    /// The bytes that the queries touch, each counted once. Without streams, the bytes of all columns.
     pub touched_bytes: u64,
-    /// Of those, the most that one chunk has: the smallest pool that serves all queries.
+    /// The maximum of these bytes in one chunk, which is the smallest pool that serves all queries.
     pub chunk_bytes_max: u64,
-    /// Bytes of the whole table.
+    /// The bytes of the whole table.
     pub table_bytes: u64,
-    /// Rows of the table.
+    /// The number of rows of the table.
     pub table_rows: u64,
-    /// Chunks of the table.
+    /// The number of chunks of the table.
     pub chunk_count: usize,
-    /// The smallest and the largest key; `None` without streams.
+    /// The smallest and the largest key, or `None` without streams.
     pub keys: Option<RangeInclusive<i64>>,
 }
 
@@ -113,7 +113,7 @@ impl Experiment {
         Ok(Prepared { streams, keys: Some(first..=last), ..prepared })
     }
 
-    /// What the queries touch of `orders`.
+    /// The parts of `orders` that the queries touch.
     async fn touched_of_orders(&self, streams: &[Stream]) -> Result<Touched, EngineError> {
         if !is_any(streams, Kind::reads_orders) {
             return Ok(Touched::default());
@@ -127,7 +127,7 @@ impl Experiment {
         Ok(Touched::new(table.layout(), &pages))
     }
 
-    /// Opens the table for queries of the caller: any Parquet table will do. There are no streams.
+    /// Opens the table for queries of the caller, which may be on any Parquet table. There are no streams.
     ///
     /// # Errors
     /// If the table cannot be opened.
@@ -149,7 +149,7 @@ impl Experiment {
         Ok(ParquetTable::open(files, self.table_options).await?)
     }
 
-    /// The experiment on a table of whose pages these are touched, without streams.
+    /// The experiment without streams on a table of which these pages are touched.
     fn prepared(self, table: &ParquetTable, touched: &BTreeSet<PageIndex>) -> Prepared {
         let layout = table.layout();
         let touched = Touched::new(layout, touched);

@@ -20,9 +20,9 @@ use crate::workload::{self, Kind, ORDERS, Percent, Query, Stream, standalone_que
 pub struct EngineRun {
     /// The run.
     pub run: Run,
-    /// The report of coscan's manager; `None` for plain DataFusion.
+    /// The report of coscan's manager, or `None` for plain DataFusion.
     pub manager: Option<ManagerReport>,
-    /// Entries of the decision log, or why it could not be written; `None` if none was asked for.
+    /// The number of entries of the decision log, or the error of writing it. `None` if none was requested.
     pub recorded: Option<io::Result<u64>>,
 }
 
@@ -37,8 +37,8 @@ impl Prepared {
         }
     }
 
-    /// Times queries of each kind alone on plain DataFusion, nothing in memory (or everything, for a warm experiment).
-    /// `on_query` is told before each.
+    /// Times queries of each kind alone on plain DataFusion, with nothing in memory (or everything, for a warm
+    /// experiment). `on_query` is called before each query.
     ///
     /// # Errors
     /// If the table cannot be opened or a query fails.
@@ -72,7 +72,7 @@ impl Prepared {
         workload::stagger(&mut self.streams, stagger);
     }
 
-    /// The same with another pool.
+    /// Sets another pool.
     #[must_use]
     pub fn with_pool(&self, pool: PoolSize) -> Self {
         let mut other = self.clone();
@@ -80,7 +80,7 @@ impl Prepared {
         other
     }
 
-    /// The same with the streams of one group only, on the same pool.
+    /// Keeps the streams of one group only, with the same pool.
     #[must_use]
     pub fn only(&self, group: usize) -> Self {
         let mut only = self.clone();
@@ -89,10 +89,10 @@ impl Prepared {
         only
     }
 
-    /// Runs the streams on one engine. What coscan decides is recorded in the file `record`, if one is named.
+    /// Runs the streams on one engine. The decisions of coscan are recorded in the file `record`, if there is one.
     ///
     /// # Errors
-    /// If the table cannot be opened, a query fails or the file cannot be made.
+    /// If the table cannot be opened, a query fails or the file cannot be created.
     pub async fn run(
         &self,
         kind: EngineKind,
@@ -155,7 +155,7 @@ impl Prepared {
     }
 }
 
-/// A query of each kind over the whole table. Points have none.
+/// A query of each kind over the whole table, except for points.
 fn whole_queries(streams: &[Stream]) -> Vec<Query> {
     let queries = streams.iter().flat_map(|stream| &stream.queries);
     let kinds: BTreeSet<Kind> =

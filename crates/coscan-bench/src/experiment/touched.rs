@@ -1,4 +1,4 @@
-//! The pages that the queries of an experiment touch, and the most bytes of them in one chunk.
+//! The pages that the queries of an experiment touch, and the maximum of their bytes in one chunk.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use coscan_storage::table::ParquetTable;
 use crate::runner::EngineError;
 use crate::workload::{KEY, Kind, ORDERS_KEY, Stream};
 
-/// Columns of `lineitem` that a query reads, without the key where that only limits the range.
+/// The columns of `lineitem` that a query reads, without a key that only limits the range.
 fn columns_of_lineitem(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Fast => &["l_quantity", "l_extendedprice", "l_discount", "l_shipdate"],
@@ -34,7 +34,7 @@ fn columns_of_lineitem(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// The same of `orders`.
+/// The columns of `orders` that a query reads, without a key that only limits the range.
 fn columns_of_orders(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::JoinByPriority => &[ORDERS_KEY, "o_orderpriority", "o_totalprice"],
@@ -79,7 +79,7 @@ impl ChunkKeys {
         Ok(Self { min, max })
     }
 
-    /// Whether no chunk has keys below those of the chunk before.
+    /// Whether no chunk has keys below those of the previous chunk.
     pub(super) fn are_in_order(&self) -> bool {
         (1..self.min.len()).all(|chunk| self.max.value(chunk - 1) <= self.min.value(chunk))
     }
@@ -110,7 +110,7 @@ fn column_index(table: &ParquetTable, name: &str) -> Result<usize, EngineError> 
     })
 }
 
-/// Pages of a table that any of the queries needs.
+/// The pages of a table that at least one query needs.
 pub(super) fn touched_pages(
     table: &ParquetTable,
     role: Role,
@@ -134,12 +134,12 @@ pub(super) fn touched_pages(
     Ok(pages)
 }
 
-/// What queries touch of a table.
+/// The bytes of a table that queries touch.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Touched {
-    /// Bytes, each counted once.
+    /// The bytes, each counted once.
     pub(super) bytes: u64,
-    /// The most of them in one chunk.
+    /// The maximum of these bytes in one chunk.
     pub(super) chunk_bytes_max: u64,
 }
 

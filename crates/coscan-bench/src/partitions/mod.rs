@@ -1,6 +1,7 @@
-//! One scan on more and more partitions: how much faster it becomes, and whether all partitions have work until its end.
+//! One scan on increasing numbers of partitions: how much faster it gets, and whether all partitions have work until
+//! its end.
 //!
-//! TPC-H Q1 and Q6 over a whole table in memory, on each engine in turn.
+//! TPC-H Q1 and Q6 run over a whole table in memory, on each engine in turn.
 
 mod probe;
 
@@ -17,22 +18,22 @@ use crate::runner::EngineError;
 use crate::workload::{Kind, Percent, Query};
 use probe::Probe;
 
-/// A query on one engine with a number of partitions: the round of its median time.
+/// A query on one engine with a number of partitions, in the round of its median time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartitionsReport {
     /// The name of the engine or policy.
     pub engine: String,
     /// The query, such as `TPC-H Q1`.
     pub query: String,
-    /// The partitions that the engine was asked for.
+    /// The number of partitions that the engine was configured with.
     pub partitions: usize,
-    /// From the start of the query to its last row, in seconds.
+    /// The time from the start of the query to its last row, in seconds.
     pub time_s: f64,
     /// The time with the first number of partitions divided by this one.
     pub speed: f64,
-    /// From the first poll of any partition of the scan to the end of the last one, in seconds.
+    /// The time from the first poll of any partition of the scan to the end of the last one, in seconds.
     pub scan_s: f64,
-    /// The partitions that the scan has.
+    /// The partitions of the scan.
     pub scans: Vec<PartitionReport>,
     /// Whether the answer of every round equals that of the first engine.
     pub answers_equal: bool,
@@ -43,27 +44,27 @@ pub struct PartitionsReport {
 pub struct PartitionReport {
     /// The rows that it read.
     pub rows: u64,
-    /// The same in chunks of coscan, of average size.
+    /// The number of rows in chunks of coscan, of average size.
     pub chunks: f64,
-    /// The part of the scan's time, 0 to 1, in which it had not begun, waited for rows to be read, or had ended. Waiting
-    /// for a processor does not count.
+    /// The part of the scan's time, 0 to 1, before the start of the partition, while it waited for rows to be read, and
+    /// after its end. Waiting for a processor does not count.
     pub idle: f64,
 }
 
 impl PartitionsReport {
-    /// The fewest and the most chunks of a partition.
+    /// The minimum and the maximum number of chunks of a partition.
     pub fn chunks(&self) -> (f64, f64) {
         let chunks = || self.scans.iter().map(|scan| scan.chunks);
         (chunks().fold(f64::INFINITY, f64::min), chunks().fold(0.0, f64::max))
     }
 
-    /// The part of the scan's time in which the partition with the least to do was idle.
+    /// The part of the scan's time for which the partition with the least work was idle.
     pub fn idle_max(&self) -> f64 {
         self.scans.iter().map(|scan| scan.idle).fold(0.0, f64::max)
     }
 }
 
-/// A query that ran once.
+/// One run of a query.
 struct Round {
     time: Duration,
     probe: Probe,
@@ -72,7 +73,7 @@ struct Round {
 
 impl Prepared {
     /// Runs Q1 and Q6 over the whole table with each number of partitions, `rounds` times on each of `kinds` in turn.
-    /// Each engine answers both once before. `on_run` is told the query and the number of partitions.
+    /// Each engine answers both once before. `on_run` gets the query and the number of partitions.
     ///
     /// # Errors
     /// If the table cannot be opened or a query fails.
@@ -98,7 +99,7 @@ impl Prepared {
                 on_run(kind.words(), partitions);
                 let mut runs: Vec<Vec<Round>> = engines.iter().map(|_| Vec::new()).collect();
                 for round in 0..rounds.max(1) {
-                    // The engines take turns in going first.
+                    // The engines alternate in going first.
                     for place in 0..engines.len() {
                         let index = (round + place) % engines.len();
                         runs[index].push(run(&engines[index].1, partitions, &sql).await?);
@@ -134,7 +135,7 @@ impl Prepared {
     }
 }
 
-/// Relative to the first report of the same query and engine.
+/// The speed relative to the first report of the same query and engine.
 fn speed(reports: &[PartitionsReport], report: &PartitionsReport) -> f64 {
     let is_same = |other: &&PartitionsReport| {
         (&other.engine, &other.query) == (&report.engine, &report.query)

@@ -1,4 +1,4 @@
-//! An operator above the scan of a plan that notes when each partition has rows, waits and ends.
+//! An operator above the scan of a plan that records when each partition returns rows, waits and ends.
 
 use std::fmt;
 use std::pin::Pin;
@@ -20,17 +20,17 @@ use futures::Stream;
 
 use super::PartitionReport;
 
-/// What the partitions of a scan did.
+/// The activity of the partitions of a scan.
 #[derive(Debug)]
 pub(super) struct Probe(Arc<Mutex<Vec<Partition>>>);
 
 #[derive(Debug, Clone, Default)]
 struct Partition {
     rows: u64,
-    /// Its first poll and its end.
+    /// The times of its first poll and of its end.
     begun: Option<Instant>,
     ended: Option<Instant>,
-    /// Until it was woken, not until it was polled again.
+    /// The time until it was woken, not until it was polled again.
     waited: Duration,
 }
 
@@ -56,7 +56,7 @@ impl Probe {
         }
     }
 
-    /// The time of the scan, and what each partition did in it. An average chunk has so many rows.
+    /// The time of the scan, and the activity of each partition. An average chunk has `chunk_rows` rows.
     pub(super) fn report(&self, chunk_rows: f64) -> (Duration, Vec<PartitionReport>) {
         let partitions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = partitions.iter().filter_map(|partition| partition.begun).min();
@@ -134,7 +134,7 @@ struct ProbeStream {
     input: SendableRecordBatchStream,
     partition: usize,
     partitions: Arc<Mutex<Vec<Partition>>>,
-    /// Since when, and what tells when it was woken.
+    /// The time since which it waits, and the waker that records when it was woken.
     waiting: Option<(Instant, Arc<Woken>)>,
 }
 
@@ -191,7 +191,7 @@ impl Drop for ProbeStream {
     }
 }
 
-/// Wakes a task, and notes when it first did.
+/// Wakes a task, and records when it first did so.
 struct Woken {
     waker: Waker,
     at: Mutex<Option<Instant>>,
@@ -227,7 +227,7 @@ mod tests {
         let partitions = vec![
             partition(300, 0, 100, 0),
             partition(100, 10, 60, 20),
-            // Never polled.
+            // This partition was never polled.
             Partition::default(),
         ];
         let (time, reports) = Probe(Arc::new(Mutex::new(partitions))).report(100.0);

@@ -7,8 +7,8 @@ use coscan_sim::report::figures::bars::{self, Bar, ReferenceLine};
 
 use crate::metrics::EngineReport;
 
-/// One bar per engine, with the ratio to the first one. `touched_bytes` marks the least that is
-/// possible: every byte that some query needs, read once.
+/// One bar per engine, with the ratio to the first one. `touched_bytes` marks the minimum, which is every byte that
+/// some query needs, read once.
 pub fn figure(reports: &[EngineReport], touched_bytes: Option<u64>) -> Figure {
     let first = reports.first().map_or(0, |report| report.bytes_read);
     let bars = reports.iter().enumerate().map(|(index, report)| Bar {

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-/// Its header and its cells.
+/// The header and the cells of the column.
 pub(super) fn column(header: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
     iter::once(header.to_owned()).chain(cells).collect()
 }

@@ -1,4 +1,4 @@
-//! CS07 Figure 7: the average time of a query when more and more of them run at once.
+//! CS07 Figure 7, which is the average time of a query for increasing numbers of simultaneous queries.
 
 use coscan_sim::report::draw::figure::Figure;
 use coscan_sim::report::draw::scale::Scale;
@@ -16,8 +16,7 @@ pub struct FlatnessPoint {
     pub query_avg_s: f64,
 }
 
-/// One curve per engine, in the order in which they first occur; equal steps to the right double
-/// the streams.
+/// One curve per engine, in the order in which they first occur. Equal steps to the right double the streams.
 pub fn figure(points: &[FlatnessPoint]) -> Figure {
     let axes = Axes {
         title: "Average time of a query against the number of streams".into(),

@@ -1,4 +1,4 @@
-//! Reports as one page that needs nothing else: no scripts, no fonts, no other files.
+//! Reports as one self-contained page, without scripts, fonts or other files.
 
 use std::fs;
 use std::io;
@@ -18,10 +18,10 @@ use super::{RunDescription, bytes, latency, reads};
 const FOOTER: &str = "After Zukowski, Héman, Nes, Boncz: “Cooperative Scans: Dynamic Bandwidth Sharing in a DBMS”, \
                       VLDB 2007 (Table 2, Figures 4 and 7).";
 
-/// Writes the page of a run of streams: what was run, the table and the pictures.
+/// Writes the page of a run of streams, with the experiment, the table and the pictures.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// If the file cannot be written.
 pub fn write_html(
     path: &Path,
     description: &RunDescription,
@@ -33,7 +33,7 @@ pub fn write_html(
 /// Writes the page of the flatness experiment.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// If the file cannot be written.
 pub fn write_flatness(
     path: &Path,
     description: &RunDescription,
@@ -107,7 +107,7 @@ fn equality(reports: &[EngineReport]) -> String {
     )
 }
 
-/// The main figures of `relevance`, or else of the last engine, beside those of the first.
+/// The main figures of `relevance`, or else of the last engine, with those of the first engine.
 fn tiles(reports: &[EngineReport]) -> String {
     let relevance = reports.iter().rposition(|report| report.engine == "relevance");
     let index = relevance.unwrap_or(reports.len().saturating_sub(1));

@@ -8,8 +8,8 @@ use coscan_sim::report::figures::groups::{self, Names, Series};
 use crate::metrics::EngineReport;
 use crate::workload::{Kind, Percent, label};
 
-/// Bars from 1 (as fast as alone) up to the average normalized latency of each kind of query, on
-/// a logarithmic axis: equal lengths are equal ratios. Bars below 1 hang down.
+/// Bars from 1 (as fast as alone) up to the average normalized latency of each kind of query, on a logarithmic axis,
+/// where equal lengths are equal ratios. Bars below 1 point down.
 pub fn figure(reports: &[EngineReport]) -> Figure {
     let kinds: Vec<_> = reports.iter().map(EngineReport::kinds).collect();
     let mut keys: Vec<(Kind, Percent)> =

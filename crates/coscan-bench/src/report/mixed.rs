@@ -1,4 +1,4 @@
-//! Streams of several groups at the same time beside each group alone, as plain text.
+//! Streams of several groups at the same time compared with each group alone, as plain text.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -14,10 +14,10 @@ use crate::workload::{Kind, Percent, label};
 /// The run of all groups.
 pub const TOGETHER: &str = "together";
 
-/// The same streams on each engine.
+/// A run of the same streams on each engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MixedRun {
-    /// Which streams: [`TOGETHER`], or the name of the group that runs alone.
+    /// The streams of the run: [`TOGETHER`], or the name of the group that runs alone.
     pub run: String,
     /// The group of each stream.
     pub streams: Vec<String>,
@@ -100,14 +100,14 @@ fn answers(runs: &[MixedRun]) -> String {
     }
 }
 
-/// Some queries of a run, on each engine.
+/// The figures of some queries of a run, on each engine.
 struct Row {
     label: String,
     run: &'static str,
     engines: Vec<Option<KindReport>>,
 }
 
-/// Each group, and each kind of query if it has several: together, then alone.
+/// The rows of each group, and of each kind of query if it has several: together, then alone.
 fn rows(runs: &[MixedRun]) -> Vec<Row> {
     let mut groups: Vec<&str> = Vec::new();
     for name in runs.iter().flat_map(|run| &run.streams) {
@@ -133,7 +133,7 @@ fn rows(runs: &[MixedRun]) -> Vec<Row> {
 }
 
 impl Row {
-    /// The queries of a group, those of one kind or all.
+    /// The figures of the queries of a group, of one kind or of all.
     fn new(run: &MixedRun, group: &str, kind: Option<(Kind, Percent)>) -> Self {
         let report = |engine: &EngineReport| {
             let is_of_kind =
@@ -167,7 +167,7 @@ fn dash() -> String {
     "-".to_owned()
 }
 
-/// Seconds, points among them in milliseconds.
+/// Formats seconds. Times below one second, such as those of points, have milliseconds.
 fn seconds(seconds: f64) -> String {
     if seconds < 1.0 { format!("{seconds:.3}") } else { decimal(seconds) }
 }

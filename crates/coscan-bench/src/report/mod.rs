@@ -23,13 +23,13 @@ pub mod throughput;
 /// The head of a report: workload, data and device.
 #[derive(Debug, Clone, Default)]
 pub struct RunDescription {
-    /// A few words: `16 streams of 4 queries`.
+    /// A few words, such as `16 streams of 4 queries`.
     pub title: String,
-    /// A sentence or two on what was run.
+    /// A sentence or two on the experiment.
     pub summary: String,
-    /// Everything that is needed to run it again, as names and values with units.
+    /// All parameters that are needed to repeat the run, as names and values with units.
     pub parameters: Vec<(String, String)>,
-    /// The bytes of all columns and ranges that the queries touch, each counted once: the least
-    /// that any engine can read with nothing in memory.
+    /// The bytes of all columns and ranges that the queries touch, each counted once. This is the minimum that an
+    /// engine can read with nothing in memory.
     pub touched_bytes: Option<u64>,
 }

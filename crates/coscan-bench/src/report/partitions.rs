@@ -6,7 +6,8 @@ use coscan_sim::report::draw::numbers::decimal;
 use super::column::column;
 use crate::partitions::PartitionsReport;
 
-/// The time, the speed, the most idle partition, and the chunks of each query and number of partitions, on each engine.
+/// The table with the time, the speed, the most idle partition, and the chunks of each query and number of partitions,
+/// on each engine.
 pub fn table(reports: &[PartitionsReport]) -> String {
     let mut engines: Vec<&str> = Vec::new();
     for report in reports {
@@ -40,7 +41,7 @@ pub fn table(reports: &[PartitionsReport]) -> String {
     }
 }
 
-/// The fewest and the most of a partition.
+/// The minimum and the maximum of a partition.
 fn chunks(report: &PartitionsReport) -> String {
     let (least, most) = report.chunks();
     format!("{least:.1} to {most:.1}")

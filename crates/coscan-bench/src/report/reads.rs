@@ -1,4 +1,4 @@
-//! CS07 Figure 4: which part of the table each engine read when.
+//! CS07 Figure 4, which shows the parts of the table that each engine reads over time.
 
 use coscan_sim::report::draw::figure::Figure;
 use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
@@ -7,7 +7,7 @@ use coscan_sim::report::figures::dots::{self, Panel, Positions, Series};
 
 use crate::metrics::EngineReport;
 
-/// One panel per engine, all on the same time; every dot is a read.
+/// One panel per engine, all with the same time axis. Every dot is a read.
 pub fn figure(reports: &[EngineReport]) -> Figure {
     let panels = reports.iter().enumerate().map(|(index, report)| {
         let hue = Hue::of_engine(&report.engine, index);

@@ -10,9 +10,9 @@ use crate::workload::label;
 /// One figure of the whole run, for every engine.
 pub(super) struct SystemRow {
     pub(super) name: &'static str,
-    /// One per engine.
+    /// The values, one per engine.
     pub(super) values: Vec<String>,
-    /// Which engines have the best value, where one is better than another.
+    /// Whether each engine has the best value, where one is better than another.
     pub(super) best: Vec<bool>,
 }
 
@@ -21,9 +21,9 @@ pub(super) struct KindRow {
     pub(super) label: String,
     pub(super) count: String,
     pub(super) standalone_s: String,
-    /// Per engine: average latency, standard deviation, normalized latency.
+    /// The average latency, standard deviation and normalized latency of each engine.
     pub(super) values: Vec<[String; 3]>,
-    /// Which engines have the lowest average latency.
+    /// Whether each engine has the lowest average latency.
     pub(super) best: Vec<bool>,
 }
 

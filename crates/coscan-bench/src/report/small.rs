@@ -8,7 +8,7 @@ use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
 use super::column::column;
 use crate::small::SmallReport;
 
-/// The times of each engine over all queries, then for each kind of query.
+/// The table with the times of each engine over all queries, then for each kind of query.
 pub fn table(reports: &[SmallReport]) -> String {
     format!("{}\n{}", totals(reports), kinds(reports))
 }

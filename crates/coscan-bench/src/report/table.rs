@@ -10,7 +10,7 @@ use super::rows::{kind_rows, system_rows};
 
 pub use coscan_sim::report::draw::columns::WIDTH_MAX;
 
-/// The table for any number of engines: figures of the whole run, then of each kind of query.
+/// The table for any number of engines, with figures of the whole run, then of each kind of query.
 pub fn table(reports: &[EngineReport]) -> String {
     let system = system_rows(reports);
     let names = system.iter().map(|row| row.name.to_string()).collect();

@@ -7,7 +7,7 @@ use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
 use super::column::column;
 use crate::throughput::ThroughputReport;
 
-/// The figures of each engine, then the average latency of each query, then the sharing potential.
+/// The table with the figures of each engine, then the average latency of each query, then the sharing potential.
 pub fn table(reports: &[ThroughputReport]) -> String {
     format!("{}\n{}{}", totals(reports), queries(reports), sharing(reports))
 }
@@ -58,7 +58,7 @@ fn queries(reports: &[ThroughputReport]) -> String {
     beside(&first, &engines.collect::<Vec<_>>())
 }
 
-/// What running scans still needed on the average, by how many needed it; nothing if no engine knows its scans.
+/// The average bytes that running scans still needed, by the number of scans. Empty if no engine knows its scans.
 fn sharing(reports: &[ThroughputReport]) -> String {
     let names = (1..SHARING_LEVELS).map(|scans| scans.to_string());
     let names = column("by scans", names.chain([format!("{SHARING_LEVELS} or more")]));

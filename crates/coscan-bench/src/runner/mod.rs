@@ -1,11 +1,10 @@
 //! Runs the streams on one engine and measures.
 //!
-//! In call order: an [`Engine`] answers queries and counts its reads; [`time_query`] times one
-//! query alone; [`run_streams`] runs all streams at once and gives a [`Run`]; [`Run::compare`]
-//! checks its answers against another engine's; [`Run::report`] makes the figures.
+//! In call order: an [`Engine`] answers queries and counts its reads. [`time_query`] times one query alone.
+//! [`run_streams`] runs all streams at the same time and returns a [`Run`]. [`Run::compare`] compares its answers with
+//! those of another engine. [`Run::report`] computes the figures.
 //!
-//! Stopping early is dropping: a caller that no longer waits for [`run_streams`] (Ctrl-C) ends
-//! every stream and with it every query.
+//! Dropping the future of [`run_streams`] (as for Ctrl-C) ends every stream, and with it every query.
 
 mod streams;
 
@@ -26,7 +25,7 @@ pub use streams::run_streams;
 /// Any error of an engine.
 pub type EngineError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Something that answers SQL queries over one table and counts what it reads for them.
+/// An engine that answers SQL queries over one table and counts its reads.
 pub trait Engine: Send + Sync {
     /// The name in reports: `datafusion`, `relevance`.
     fn name(&self) -> &str;
@@ -40,10 +39,10 @@ pub trait Engine: Send + Sync {
     /// The reads from the device since it was created.
     fn io(&self) -> IoCount;
 
-    /// The reads since the last call, in the order of time.
+    /// Takes the reads since the last call, in the order of time.
     fn take_reads(&self) -> Vec<Read>;
 
-    /// The bytes of pages that running scans have still to be handed, by how many scans need them: 1 in front,
+    /// The bytes of pages that running scans were not handed yet, by the number of scans that need them: 1 first,
     /// [`SHARING_LEVELS`] or more last. `None` if the engine does not know its scans.
     fn shared_bytes(&self) -> Option<[u64; SHARING_LEVELS]> {
         None
@@ -53,13 +52,13 @@ pub trait Engine: Send + Sync {
 /// Work done by the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IoCount {
-    /// Bytes read.
+    /// The number of bytes read.
     pub bytes: u64,
-    /// Requests sent.
+    /// The number of requests sent.
     pub requests: u64,
 }
 
-/// One read from the device, as an engine tells it.
+/// One read from the device, as reported by an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Read {
     /// The time at which it was sent.
@@ -70,19 +69,19 @@ pub struct Read {
     pub bytes: u64,
 }
 
-/// Why a run has no result.
+/// The reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A query failed; all others were stopped.
+    /// A query failed. All others were stopped.
     #[error("{engine}: {query} failed: {source}\nquery:\n{sql}", query = place(*.stream, .label))]
     Query {
         /// The engine.
         engine: String,
-        /// The stream, from 0; `None` for a query that ran alone.
+        /// The index of the stream, or `None` for a query that ran alone.
         stream: Option<usize>,
-        /// Its kind and range, such as F-10.
+        /// The label of its kind and range, such as F-10.
         label: String,
-        /// Its text.
+        /// The text of the query.
         sql: String,
         /// The error of the engine.
         source: EngineError,
@@ -95,7 +94,7 @@ pub enum RunError {
         /// The reason.
         source: tokio::task::JoinError,
     },
-    /// The time that a kind of query takes alone is not known.
+    /// The standalone time of a kind of query is not known.
     #[error("no standalone time for {0}; time it alone before the streams")]
     Standalone(String),
 }
@@ -112,19 +111,19 @@ fn place(stream: Option<usize>, label: &str) -> String {
 pub struct Run {
     /// The name of the engine.
     pub engine: String,
-    /// From the start of the first stream to the end of the last that does not repeat.
+    /// The time from the start of the first stream to the end of the last that does not repeat.
     pub total: Duration,
-    /// The running time of each stream that does not repeat, from its own start. Of all, if all do.
+    /// The running time of each stream that does not repeat, from its own start. If all repeat, those of all streams.
     pub stream_times: Vec<Duration>,
     /// The reads in the total time.
     pub io: IoCount,
-    /// Processor time of the process.
+    /// The processor time of the process.
     pub cpu: Duration,
-    /// The most memory that was resident during the run, in bytes, where known.
+    /// The peak resident memory during the run, in bytes, if known.
     pub memory_peak_bytes: Option<u64>,
-    /// Every query, in the order of streams and then of time.
+    /// All queries, in the order of streams and then of time.
     pub queries: Vec<QueryRun>,
-    /// Every read, in the order of time.
+    /// All reads, in the order of time.
     pub reads: Vec<ReadPoint>,
 }
 
@@ -133,26 +132,26 @@ pub struct Run {
 pub struct QueryRun {
     /// The query.
     pub query: Query,
-    /// Which stream ran it, from 0.
+    /// The index of its stream.
     pub stream: usize,
-    /// Which of the queries of its stream it is, from 0.
+    /// The index of the query in its stream.
     pub place: usize,
-    /// Whether its stream repeats as long as others run: another engine may have answered it more often, or never.
+    /// Whether its stream repeats as long as others run. Another engine may then have answered it more often, or never.
     pub repeats: bool,
-    /// Its text.
+    /// The text of the query.
     pub sql: String,
     /// The time from the start of the run to its start.
     pub start: Duration,
-    /// From its start to its last row.
+    /// The time from its start to its last row.
     pub latency: Duration,
-    /// Its rows.
+    /// The rows of the answer.
     pub answer: Vec<RecordBatch>,
 }
 
-/// Runs one query alone and says how long it took. For a cold time the engine must be new.
+/// Runs one query alone and returns its time. For a cold time the engine must be new.
 ///
 /// # Errors
-/// The query's.
+/// The error of the query.
 pub async fn time_query(
     engine: &dyn Engine,
     query: &Query,
@@ -173,8 +172,8 @@ pub async fn time_query(
 }
 
 impl Run {
-    /// Compares every answer with the one that `expected`, a run of the same streams, has for the
-    /// same query. Of streams that repeat, either run may have answers that the other has not.
+    /// Compares every answer with the answer to the same query in `expected`, a run of the same streams. For streams
+    /// that repeat, either run may have answers that the other does not have.
     ///
     /// # Errors
     /// The first difference.
@@ -199,11 +198,11 @@ impl Run {
         Ok(())
     }
 
-    /// The figures of this run. `standalone` has the time that each kind of query takes alone;
-    /// `answers_equal` is what [`Run::compare`] found.
+    /// The figures of this run. `standalone` has the time that each kind of query takes alone. `answers_equal` is the
+    /// result of [`Run::compare`].
     ///
     /// # Errors
-    /// A kind of query without a standalone time.
+    /// If a kind of query has no standalone time.
     pub fn report(
         &self,
         standalone: &Standalone,

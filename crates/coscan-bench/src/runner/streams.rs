@@ -11,19 +11,19 @@ use crate::metrics::ReadPoint;
 use crate::process;
 use crate::workload::Stream;
 
-/// Runs all streams at the same time, each one's queries one after another, over `table`.
+/// Runs all streams at the same time, each with its queries one after another, over `table`.
 ///
 /// The run ends when all streams that do not repeat have ended, and the others their last query. If all repeat, each
 /// runs its queries once.
 ///
 /// # Errors
-/// The first query that fails ends the run.
+/// The error of the first query that fails, which ends the run.
 pub async fn run_streams(
     engine: Arc<dyn Engine>,
     streams: &[Stream],
     table: &str,
 ) -> Result<Run, RunError> {
-    // Reads from before the run, such as footers, are not part of it.
+    // Reads before the run, such as those of footers, are not part of it.
     engine.take_reads();
     let memory_is_of_run = process::reset_memory_peak();
     let started = Usage::now(engine.as_ref());
@@ -78,7 +78,7 @@ fn read_point(read: Read, start: Instant) -> ReadPoint {
     }
 }
 
-/// Resources used up to some time.
+/// The resources used up to some time.
 #[derive(Clone, Copy)]
 struct Usage {
     io: IoCount,
@@ -108,8 +108,8 @@ struct StreamTask<'a> {
 }
 
 impl StreamTask<'_> {
-    /// Runs the queries of a stream, again and again if it repeats and others are left that do not. One query is run in
-    /// any case.
+    /// Runs the queries of a stream. If it repeats, runs them again until all streams that do not repeat have ended.
+    /// Runs at least one query.
     async fn run(
         self,
         stream: Stream,

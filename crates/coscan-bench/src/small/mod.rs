@@ -1,7 +1,9 @@
-//! Streams of small queries on small tables, joins among them: where sharing gains little, coscan must cost nothing.
+//! Streams of small queries on small tables, including joins. Sharing gains little for them, so that coscan must not
+//! cost anything.
 //!
-//! Each round draws new queries and runs them on each engine; the engines take turns in going first. Engines stay for
-//! all rounds, as a server does. Ratios are taken within a round, so that disturbances of the machine hit both sides.
+//! Each round draws new queries and runs them on each engine. The engines alternate in going first. Engines are kept
+//! for all rounds, as in a server. Ratios are computed within a round, so that disturbances of the machine affect both
+//! sides.
 
 mod queries;
 mod report;
@@ -38,20 +40,20 @@ pub struct Small {
     pub table_options: FileOptions,
     /// Whether a query of each kind runs on every engine before the first round.
     pub warm: bool,
-    /// Streams that run at the same time.
+    /// The number of simultaneous streams.
     pub streams: usize,
-    /// Queries of each stream in a round, one after another.
+    /// The number of queries of each stream in a round, one after another.
     pub queries_per_stream: usize,
-    /// Runs of all streams on each engine.
+    /// The number of runs of all streams on each engine.
     pub rounds: usize,
     /// The seed of the queries.
     pub seed: u64,
 }
 
-/// The reports of all engines, and the answers that differ.
+/// The reports of all engines, and the differences between answers.
 #[derive(Debug)]
 pub struct SmallRun {
-    /// One per engine, in the order asked for.
+    /// One report per engine, in the requested order.
     pub reports: Vec<SmallReport>,
     /// The first difference of each engine.
     pub differences: Vec<String>,

@@ -1,4 +1,4 @@
-//! Small queries on the tables of TPC-H, as dashboards and applications send them.
+//! Small queries on the tables of TPC-H, such as those of dashboards and applications.
 
 use coscan_sim::Random;
 
@@ -7,9 +7,9 @@ use crate::workload::used_key;
 /// A query with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmallQuery {
-    /// A few words on what it does. Queries that differ only in their parameters are of one kind.
+    /// A few words on the query. Queries that differ only in their parameters are of one kind.
     pub kind: &'static str,
-    /// Its text.
+    /// The text of the query.
     pub sql: String,
 }
 
@@ -19,7 +19,7 @@ pub struct SmallQueries {
     scale_factor: f64,
 }
 
-/// Makes the text of a query from random numbers and the scale factor.
+/// Creates the text of a query from random numbers and the scale factor.
 type Draw = fn(&mut SmallQueries) -> String;
 
 /// All kinds of queries.
@@ -39,7 +39,7 @@ const KINDS: [(&str, Draw); 12] = [
 ];
 
 impl SmallQueries {
-    /// Equal seeds give equal queries.
+    /// Creates a generator. Equal seeds give equal queries.
     pub fn new(seed: u64, scale_factor: f64) -> Self {
         Self { random: Random::new(seed), scale_factor }
     }
@@ -50,12 +50,12 @@ impl SmallQueries {
         SmallQuery { kind, sql: draw(self) }
     }
 
-    /// One of each kind.
+    /// One query of each kind.
     pub fn one_of_each(&mut self) -> Vec<SmallQuery> {
         KINDS.into_iter().map(|(kind, draw)| SmallQuery { kind, sql: draw(self) }).collect()
     }
 
-    /// A key of `orders` that is used.
+    /// A used key of `orders`.
     fn order_key(&mut self) -> i128 {
         // Eight of 32 keys are used.
         let keys = (4.0 * 1_500_000.0 * self.scale_factor) as u64;

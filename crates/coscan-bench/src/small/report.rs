@@ -21,11 +21,11 @@ pub struct SmallReport {
     pub p90_s: f64,
     /// The 99th percentile of the times of queries, in seconds.
     pub p99_s: f64,
-    /// From the start of a round to the end of its last query, in seconds: the median of the rounds.
+    /// The time from the start of a round to the end of its last query, in seconds. This is the median of the rounds.
     pub total_s: f64,
-    /// These times divided by those of the first engine: the median of the rounds.
+    /// These times divided by those of the first engine. These are the medians of the rounds.
     pub ratios: SmallRatios,
-    /// Bytes read from the device.
+    /// The bytes read from the device.
     pub bytes_read: u64,
     /// Whether every answer equals that of the first engine.
     pub answers_equal: bool,
@@ -33,23 +33,23 @@ pub struct SmallReport {
     pub kinds: Vec<SmallKindReport>,
 }
 
-/// Times of an engine divided by those of the first engine.
+/// The times of an engine divided by those of the first engine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SmallRatios {
-    /// Of the median time of a query.
+    /// The ratio of the median times of a query.
     pub median: f64,
-    /// Of the 90th percentile.
+    /// The ratio of the 90th percentiles.
     pub p90: f64,
-    /// Of the 99th percentile.
+    /// The ratio of the 99th percentiles.
     pub p99: f64,
-    /// Of the whole round.
+    /// The ratio of the times of the whole round.
     pub total: f64,
 }
 
 /// The queries of one kind on one engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SmallKindReport {
-    /// A few words on what they do.
+    /// A few words on the queries.
     pub kind: String,
     /// The number of queries.
     pub count: usize,
@@ -70,7 +70,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Adds a round; `base` is the same round on the first engine.
+    /// Adds a round. `base` is the same round on the first engine.
     pub(super) fn add(&mut self, round: &Round, base: &Round) {
         self.totals_s.push(round.total.as_secs_f64());
         self.ratios.push(ratios(round, base));

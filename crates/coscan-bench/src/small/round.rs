@@ -1,4 +1,4 @@
-//! One round: all streams at the same time on one engine.
+//! One round of all streams at the same time on one engine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::runner::{Engine, EngineError, RunError};
 
 /// One run of all streams on one engine.
 pub(super) struct Round {
-    /// From the start of the round to the end of its last query.
+    /// The time from the start of the round to the end of its last query.
     pub(super) total: Duration,
-    /// In the order of streams and then of time.
+    /// The queries in the order of streams and then of time.
     pub(super) queries: Vec<Answered>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Answered {
     pub(super) answer: Vec<RecordBatch>,
 }
 
-/// Runs all streams at the same time, the queries of each one after another. The first error ends the round.
+/// Runs all streams at the same time, with the queries of each one after another. The first error ends the round.
 pub(super) async fn run_round(
     engine: &Arc<dyn Engine>,
     streams: &[Vec<SmallQuery>],

@@ -1,7 +1,8 @@
-//! The throughput test of TPC-H: streams that run at the same time, each all 22 queries in an order of its own.
+//! The throughput test of TPC-H, with streams that run at the same time, each with all 22 queries in an order of its
+//! own.
 //!
 //! Orders and parameters are drawn from a seed, and are the same for every engine. Engines run one after another, each
-//! with nothing in memory. Unlike in TPC-H, no rows change meanwhile.
+//! starting with nothing in memory. Unlike in TPC-H, no rows change meanwhile.
 
 mod report;
 mod sharing;
@@ -36,13 +37,13 @@ pub struct Throughput {
     pub pool_bytes: u64,
     /// coscan's memory for decoded columns, in bytes.
     pub decode_bytes: u64,
-    /// coscan's memory for joins, aggregates and sorts, in bytes, beside both. Plain DataFusion has no limit.
+    /// coscan's memory for joins, aggregates and sorts, in bytes, in addition to both. Plain DataFusion has no limit.
     pub operator_bytes: u64,
     /// The options of coscan's tables: the size of chunks and the layout of pages.
     pub table_options: FileOptions,
     /// Whether every query runs once on each engine before it is measured.
     pub warm: bool,
-    /// Streams that run at the same time.
+    /// The number of simultaneous streams.
     pub streams: usize,
     /// The seed of orders and parameters.
     pub seed: u64,
@@ -51,26 +52,26 @@ pub struct Throughput {
 /// A query with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThroughputQuery {
-    /// From 1 to 22.
+    /// The number of the query, from 1 to 22.
     pub number: u8,
-    /// Its text.
+    /// The text of the query.
     pub sql: String,
     /// The columns that sort its rows.
     pub order_columns: Vec<&'static str>,
 }
 
-/// The reports of all engines, and the answers that differ.
+/// The reports of all engines, and the differences between answers.
 #[derive(Debug)]
 pub struct ThroughputRun {
-    /// One per engine, in the order asked for.
+    /// One report per engine, in the requested order.
     pub reports: Vec<ThroughputReport>,
     /// The first difference of each engine from the first one.
     pub differences: Vec<String>,
 }
 
 impl Throughput {
-    /// Runs all streams on each engine in turn. `on_answer` gets the engine and the number of queries that it has
-    /// answered, first 0.
+    /// Runs all streams on each engine in turn. `on_answer` gets the engine and the number of its answered queries,
+    /// starting with 0.
     ///
     /// # Errors
     /// If a table cannot be opened or a query fails.

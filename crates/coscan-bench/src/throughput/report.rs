@@ -1,4 +1,4 @@
-//! The figures of a run, and whether its answers are those of another engine.
+//! The figures of a run, and the comparison of its answers with those of another engine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,38 +16,38 @@ use crate::metrics::average;
 pub struct ThroughputReport {
     /// The name of the engine or policy.
     pub engine: String,
-    /// From the start of the streams to the end of the last one, in seconds.
+    /// The time from the start of the streams to the end of the last one, in seconds.
     pub total_s: f64,
     /// The average time of a stream, in seconds.
     pub stream_avg_s: f64,
-    /// Queries per hour of the total time, times the scale factor: Throughput@Size of TPC-H (section 5.4), but without
-    /// its changes of rows, so not comparable with published results.
+    /// The queries per hour of the total time, times the scale factor. This is Throughput@Size of TPC-H (section 5.4),
+    /// but without its changes of rows, so it is not comparable with published results.
     pub throughput_at_size: f64,
-    /// Bytes read from the device.
+    /// The bytes read from the device.
     pub bytes_read: u64,
-    /// Requests to the device.
+    /// The number of requests to the device.
     pub io_requests: u64,
-    /// Processor time of the process, in seconds.
+    /// The processor time of the process, in seconds.
     pub cpu_s: f64,
-    /// The most memory of the process that was resident during the run, in bytes, where known. It holds the answers of
-    /// the engines before, too.
+    /// The peak resident memory of the process during the run, in bytes, if known. It includes the answers of earlier
+    /// engines.
     pub memory_peak_bytes: Option<u64>,
     /// Whether every answer equals that of the first engine.
     pub answers_equal: bool,
-    /// Every query, in the order of streams and then of time.
+    /// All queries, in the order of streams and then of time.
     pub queries: Vec<ThroughputQueryReport>,
-    /// The sharing potential over time; empty for an engine that does not know its scans.
+    /// The sharing potential over time. Empty for an engine that does not know its scans.
     pub sharing: Vec<SharingMoment>,
 }
 
 /// A query of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThroughputQueryReport {
-    /// From 1 to 22.
+    /// The number of the query, from 1 to 22.
     pub query: u8,
-    /// Which stream ran it, from 0.
+    /// The index of its stream.
     pub stream: usize,
-    /// From its start to its last row, in seconds.
+    /// The time from its start to its last row, in seconds.
     pub latency_s: f64,
 }
 
@@ -62,7 +62,7 @@ impl ThroughputReport {
         averages.map(|(query, latencies)| (query, average(latencies.into_iter()))).collect()
     }
 
-    /// The average sharing potential, in bytes by the number of scans; `None` for an engine that does not know its
+    /// The average sharing potential, in bytes by the number of scans, or `None` for an engine that does not know its
     /// scans.
     pub fn sharing_avg(&self) -> Option<[f64; SHARING_LEVELS]> {
         let at = |level: usize| self.sharing.iter().map(move |moment| moment.bytes[level] as f64);

@@ -8,22 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::runner::Engine;
 
-/// The time between two looks at the scans.
+/// The time between two samples of the scans.
 pub(super) const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Periods of a run that a report tells apart.
+/// The number of periods of a run in a report.
 const PERIODS: usize = 100;
 
 /// The sharing potential in a period of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SharingMoment {
-    /// From the start of the run to the middle of the period, in seconds.
+    /// The time from the start of the run to the middle of the period, in seconds.
     pub at_s: f64,
-    /// Bytes of pages that exactly 1, 2, 3 and 4 scans have still to be handed, and 5 or more: the average of the period.
+    /// The bytes of pages that exactly 1, 2, 3 and 4 scans, and 5 or more, were not handed yet, averaged over the
+    /// period.
     pub bytes: [u64; SHARING_LEVELS],
 }
 
-/// Looks at the scans of a run.
+/// Samples of the scans of a run.
 #[derive(Debug)]
 pub(super) struct Samples {
     started: Instant,
@@ -40,7 +41,7 @@ impl Samples {
         self.samples.push(SharingMoment { at_s: self.started.elapsed().as_secs_f64(), bytes });
     }
 
-    /// The averages of at most [`PERIODS`] periods with as many looks each, apart from the last one.
+    /// The averages of at most [`PERIODS`] periods. All periods except the last have equal numbers of samples.
     pub(super) fn into_moments(self) -> Vec<SharingMoment> {
         let of_period = self.samples.len().div_ceil(PERIODS).max(1);
         self.samples.chunks(of_period).map(average).collect()

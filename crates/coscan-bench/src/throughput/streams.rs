@@ -1,4 +1,4 @@
-//! All streams at the same time on one engine.
+//! Runs all streams at the same time on one engine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,39 +16,39 @@ use crate::runner::{Engine, EngineError, IoCount, RunError};
 
 /// One run of all streams on one engine.
 pub(super) struct Run {
-    /// From the start of the streams to the end of the last one.
+    /// The time from the start of the streams to the end of the last one.
     pub(super) total: Duration,
     /// The time of each stream.
     pub(super) stream_times: Vec<Duration>,
-    /// What was read.
+    /// The reads of the run.
     pub(super) io: IoCount,
-    /// Processor time of the process.
+    /// The processor time of the process.
     pub(super) cpu: Duration,
-    /// The most memory that was resident, in bytes, where known.
+    /// The peak resident memory, in bytes, if known.
     pub(super) memory_peak_bytes: Option<u64>,
-    /// Empty where the engine does not know its scans.
+    /// The sharing potential over time. Empty if the engine does not know its scans.
     pub(super) sharing: Vec<SharingMoment>,
-    /// In the order of streams and then of time.
+    /// The queries in the order of streams and then of time.
     pub(super) queries: Vec<Answered>,
 }
 
 /// A query and its answer.
 pub(super) struct Answered {
     pub(super) query: ThroughputQuery,
-    /// Which stream ran it, from 0.
+    /// The index of its stream.
     pub(super) stream: usize,
     pub(super) latency: Duration,
     pub(super) answer: Vec<RecordBatch>,
 }
 
-/// Runs all streams at the same time, the queries of each one after another. The first error ends the run. `on_answer`
-/// gets the number of queries answered so far.
+/// Runs all streams at the same time, with the queries of each one after another. The first error ends the run.
+/// `on_answer` gets the number of queries answered so far.
 pub(super) async fn run_streams(
     engine: &Arc<dyn Engine>,
     streams: &[Vec<ThroughputQuery>],
     on_answer: &dyn Fn(usize),
 ) -> Result<Run, EngineError> {
-    // The log of reads is not used; that from before the run is not needed either.
+    // The log of reads is not used, and neither are reads before the run.
     engine.take_reads();
     let memory_is_of_run = process::reset_memory_peak();
     let (io, cpu) = (engine.io(), process::cpu_time());
@@ -113,7 +113,7 @@ async fn run_stream(
             source,
         })?;
         answered.push(Answered { latency: started.elapsed(), query, stream, answer });
-        // Nobody counts any more if another stream has failed.
+        // The receiver is dropped if another stream has failed.
         let _ = answers.send(());
     }
     Ok(answered)

@@ -1,4 +1,4 @@
-//! The tables of TPC-H beside `lineitem`. They are smaller, so each is written as it is generated.
+//! The tables of TPC-H other than `lineitem`. They are smaller, so each is written as it is generated.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -17,7 +17,7 @@ use tpchgen_arrow::{
 use super::{TpchError, check_scale, make, properties};
 
 /// Makes `orders`, `customer`, `part`, `partsupp`, `supplier`, `nation` and `region` at `scale_factor` in `directory`,
-/// as [`super::lineitem`] does, and returns the name and the path of each.
+/// as [`super::lineitem`] does. Returns the name and the path of each.
 ///
 /// # Errors
 /// As [`super::lineitem`].

@@ -27,7 +27,7 @@ const WORDS: ([&str; 4], [&str; 4]) = (
     ["special", "pending", "unusual", "express"],
     ["packages", "requests", "accounts", "deposits"],
 );
-/// The nations by key, each with the place of its region in [`REGIONS`].
+/// The nations by key, each with the index of its region in [`REGIONS`].
 const NATIONS: [(&str, usize); 25] = [
     ("ALGERIA", 0),
     ("ARGENTINA", 1),
@@ -64,7 +64,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Equal seeds give equal parameters.
+    /// Creates a generator. Equal seeds give equal parameters.
     pub fn new(seed: u64, scale_factor: f64) -> Self {
         Self { random: Random::new(seed), scale_factor }
     }
@@ -200,7 +200,7 @@ impl Parameters {
         format!("{}-01-01", self.random.between(1993, 1997))
     }
 
-    /// The first day of a month; months are counted from the year 0.
+    /// The first day of a month. Months are counted from the year 0.
     fn month(&mut self, first: u64, last: u64) -> String {
         let month = self.random.between(first, last);
         format!("{}-{:02}-01", month / 12, month % 12 + 1)
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_values_of_the_validation_run_are_among_those_drawn() {
-        // Q18 has another value; sizes and codes are sets.
+        // Q18 has another value. Sizes and codes are sets.
         let mut parameters = Parameters::new(1, 0.01);
         for template in TEMPLATES.iter().filter(|template| template.number != 18) {
             let mut drawn: Vec<BTreeSet<String>> = Vec::new();

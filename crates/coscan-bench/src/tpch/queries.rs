@@ -7,7 +7,7 @@
 /// A query of TPC-H without its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Template {
-    /// From 1 to 22.
+    /// The number of the query, from 1 to 22.
     pub number: u8,
     text: &'static str,
 }
@@ -28,7 +28,8 @@ pub const TEMPLATES: [Template; 22] = templates! {
 };
 
 impl Template {
-    /// The name and the value of each parameter in the validation run. Only that of Q11 depends on the scale factor.
+    /// The name and the value of each parameter in the validation run. Only the parameter of Q11 depends on the scale
+    /// factor.
     pub fn validation_parameters(&self, scale_factor: f64) -> Vec<(&'static str, String)> {
         let comments = self.text.lines().map_while(|line| line.strip_prefix("-- "));
         let parameter = |line: &'static str| {
@@ -51,7 +52,7 @@ impl Template {
         parameters.iter().fold(lines.join("\n"), fill)
     }
 
-    /// The columns by which the query sorts its rows; empty if it has only one row.
+    /// The columns by which the query sorts its rows. Empty if it has only one row.
     pub fn order_columns(&self) -> Vec<&'static str> {
         let Some((_, order)) = self.text.rsplit_once("ORDER BY ") else { return Vec::new() };
         let keys = order.lines().next().unwrap_or_default().split(", ");

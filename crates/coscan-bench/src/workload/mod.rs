@@ -1,9 +1,9 @@
-//! Which queries run when: the streams of CS07 §5.1, drawn from a seed.
+//! The streams of queries of CS07 §5.1, drawn from a seed.
 //!
-//! Pure: the same options give the same streams on every machine. In call order: [`Kind`] and
-//! [`Mix`] say which queries may be drawn, [`Percent`] how much of the table one reads, a [`StreamGroup`] how its
-//! streams run, [`WorkloadOptions::streams`] draws [`Stream`]s of [`Query`]s, [`standalone_queries`] lists what
-//! has to be timed alone so that latencies can be normalized.
+//! This module is pure: the same options give the same streams on every machine. In call order: [`Kind`] and [`Mix`]
+//! determine which queries may be drawn, [`Percent`] how much of the table a query reads, and a [`StreamGroup`] how its
+//! streams run. [`WorkloadOptions::streams`] draws [`Stream`]s of [`Query`]s. [`standalone_queries`] lists the queries
+//! to time alone so that latencies can be normalized.
 
 mod percent;
 mod query;
@@ -18,19 +18,19 @@ pub use percent::Percent;
 pub use query::{KEY, Kind, ORDERS, Query, in_order_table, label};
 pub(crate) use query::{ORDERS_KEY, used_key};
 
-/// The kinds that queries are drawn from, each letter equally likely: `FFS` draws two fast
-/// queries for every slow one (CS07 §5.2.1). Mixes of the papers have names ([`Mix::NAMED`]).
+/// The kinds that queries are drawn from, each letter equally likely. `FFS` draws two fast queries for every slow one
+/// (CS07 §5.2.1). Mixes of the papers have names ([`Mix::NAMED`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mix(Vec<Kind>);
 
 impl Mix {
-    /// The queries of CS11 Figure 6.6: merge joins alone, and with scans of each table.
+    /// The queries of CS11 Figure 6.6: merge joins alone, and merge joins with scans of each table.
     pub const NAMED: [(&'static str, &'static [Kind]); 2] = [
         ("cs11-6.6-joins", &[Kind::JoinByPriority, Kind::JoinByMode]),
         ("cs11-6.6", &[Kind::JoinByPriority, Kind::JoinByMode, Kind::Lines, Kind::Orders]),
     ];
 
-    /// The kinds, each as often as it is likely.
+    /// The kinds, each repeated in proportion to its probability.
     pub fn kinds(&self) -> &[Kind] {
         &self.0
     }
@@ -62,12 +62,12 @@ impl fmt::Display for Mix {
     }
 }
 
-/// Streams of one sort: what their queries are drawn from, and how they run.
+/// A group of streams with the same mix of queries and settings.
 #[derive(Debug, Clone)]
 pub struct StreamGroup {
-    /// Their name in reports.
+    /// The name of the group in reports.
     pub name: String,
-    /// Which kinds of queries.
+    /// The kinds of queries.
     pub mix: Mix,
     /// The parts of the table that a query may read, each equally likely.
     pub percents: Vec<Percent>,
@@ -77,12 +77,12 @@ pub struct StreamGroup {
     pub queries_per_stream: usize,
     /// The time between the end of a query and the start of the next one of its stream.
     pub think: Duration,
-    /// Whether a stream starts over after its last query, until all streams that do not have ended.
+    /// Whether a stream starts over after its last query, until all streams that do not repeat have ended.
     pub repeats: bool,
 }
 
 impl StreamGroup {
-    /// Streams of the papers: each runs its queries once, one directly after another.
+    /// A group of streams as in the papers. Each runs its queries once, one directly after another.
     pub fn once(mix: Mix, percents: Vec<Percent>, streams: usize, queries: usize) -> Self {
         Self {
             name: "streams".to_owned(),
@@ -95,7 +95,7 @@ impl StreamGroup {
         }
     }
 
-    /// Its streams, from a sequence of random numbers of its own.
+    /// Draws the streams of the group, from a sequence of random numbers of its own.
     fn draw(
         &self,
         group: usize,
@@ -124,7 +124,7 @@ impl StreamGroup {
 pub struct WorkloadOptions {
     /// The groups of streams, which run at the same time.
     pub groups: Vec<StreamGroup>,
-    /// The seed: equal seeds give equal streams.
+    /// The seed. Equal seeds give equal streams.
     pub seed: u64,
     /// The time between the starts of two streams (3 s in CS07).
     pub stagger: Duration,
@@ -132,34 +132,34 @@ pub struct WorkloadOptions {
     pub keys: RangeInclusive<i64>,
 }
 
-/// Why no streams can be drawn.
+/// The reason why no streams can be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
-    /// A mix with letters that stand for nothing, or none.
+    /// The mix has unknown letters, or none.
     #[error(
         "mix {0:?} is not usable; give letters F (fast), S (slow), O (in order) and P (one key), such as FS or FFSO, or \
          a name: {names}",
         names = Mix::NAMED.map(|(name, _)| name).join(", ")
     )]
     Mix(String),
-    /// A range that is not a whole number of percent.
+    /// The range is not a whole number of percent.
     #[error("range {0:?} is not usable; give whole percents from 1 to 100")]
     Percent(String),
-    /// No streams, no queries or no ranges.
+    /// There are no streams, no queries or no ranges.
     #[error(
         "there is nothing to run; give at least one stream, one query per stream and one range"
     )]
     Empty,
-    /// A table without keys.
+    /// The table has no keys.
     #[error("the table has no keys from {0} to {1}; is it empty?")]
     Keys(i64, i64),
 }
 
 impl WorkloadOptions {
-    /// Draws the streams, group after group. What a group draws does not depend on the others.
+    /// Draws the streams, group after group. The streams of a group do not depend on the others.
     ///
     /// # Errors
-    /// Nothing to run, or a table without keys.
+    /// If there is nothing to run, or the table has no keys.
     pub fn streams(&self) -> Result<Vec<Stream>, WorkloadError> {
         let draws_nothing = |group: &StreamGroup| {
             group.streams == 0 || group.queries_per_stream == 0 || group.percents.is_empty()
@@ -187,7 +187,7 @@ pub fn stagger(streams: &mut [Stream], stagger: Duration) {
     }
 }
 
-/// A range of `percent` of the keys at a random place; it never wraps around the end.
+/// A range of `percent` of the keys at a random place. It never wraps around the end.
 fn draw_keys(
     random: &mut SplitMix64,
     keys: &RangeInclusive<i64>,
@@ -211,20 +211,21 @@ fn draw_keys(
 /// The queries of one user, one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
-    /// The position of its group.
+    /// The index of its group.
     pub group: usize,
     /// The time from the start of the run to the start of the stream.
     pub start_delay: Duration,
     /// The time between the end of a query and the start of the next one.
     pub think: Duration,
-    /// Whether it starts over after its last query, until all streams that do not have ended.
+    /// Whether it starts over after its last query, until all streams that do not repeat have ended.
     pub repeats: bool,
     /// Its queries.
     pub queries: Vec<Query>,
 }
 
-/// The queries to time alone: one of each kind and range that occurs in the streams, in the order F-01 … S-100, and
-/// several of those that read one percent or less, whose times differ. Of many with different keys, the first drawn.
+/// The queries to time alone: one of each kind and range that occurs in the streams, in the order F-01 … S-100. There
+/// are several of each kind that reads one percent or less, since their times differ. Of many with different keys, the
+/// first drawn is used.
 pub fn standalone_queries(streams: &[Stream]) -> Vec<Query> {
     let mut distinct: BTreeMap<_, Vec<Query>> = BTreeMap::new();
     for query in streams.iter().flat_map(|stream| &stream.queries) {
@@ -240,7 +241,7 @@ pub fn standalone_queries(streams: &[Stream]) -> Vec<Query> {
 /// The number of short queries of one kind that are timed alone.
 const SHORT_SAMPLES: usize = 5;
 
-/// Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014).
+/// The generator of Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014).
 struct SplitMix64(u64);
 
 impl SplitMix64 {

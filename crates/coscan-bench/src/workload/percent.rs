@@ -1,4 +1,4 @@
-//! Parts of a table.
+//! The part of a table that a query reads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,13 +13,13 @@ use super::WorkloadError;
 pub struct Percent(u32);
 
 impl Percent {
-    /// The whole table: queries have no predicate on the key.
+    /// The whole table. Queries have no predicate on the key.
     pub const WHOLE: Percent = Percent(100);
 
-    /// One key, which is next to nothing of the table.
+    /// One key, which is a tiny part of the table.
     pub const ONE_KEY: Percent = Percent(0);
 
-    /// The number, 1 to 100; 0 for one key.
+    /// The number from 1 to 100, or 0 for one key.
     pub fn get(self) -> u32 {
         self.0
     }

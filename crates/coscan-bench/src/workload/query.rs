@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::percent::Percent;
 
-/// The computation of a query: the two queries of CS07 §5.1, one that needs its rows in order, one that looks a row up,
-/// and the four of CS11 Figure 6.6.
+/// The computation of a query: the two queries of CS07 §5.1, a query that needs its rows in order, a lookup of one key,
+/// and the four queries of CS11 Figure 6.6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// TPC-H Q6: three comparisons and one sum, limited by I/O.
@@ -16,7 +16,7 @@ pub enum Kind {
     /// TPC-H Q1: eight aggregates in four groups, limited by the processor.
     #[serde(rename = "S")]
     Slow,
-    /// The revenue of the first orders from a key on: rows in order, until a limit.
+    /// The revenue of the first orders from a key on, which needs rows in order until a limit.
     #[serde(rename = "O")]
     Ordered,
     /// The rows of one order.
@@ -37,7 +37,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 8] = [
         Kind::Fast,
         Kind::Slow,
@@ -49,7 +49,7 @@ impl Kind {
         Kind::Orders,
     ];
 
-    /// The name of the kind in labels and JSON; those of one letter are also in mixes.
+    /// The name of the kind in labels and JSON. Names of one letter are also used in mixes.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Fast => "F",
@@ -63,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// A few words.
+    /// A few words on the kind.
     pub fn words(self) -> &'static str {
         match self {
             Kind::Fast => "TPC-H Q6",
@@ -77,30 +77,30 @@ impl Kind {
         }
     }
 
-    /// Whether it joins tables.
+    /// Whether the query joins tables.
     pub fn is_join(self) -> bool {
         matches!(self, Kind::JoinByPriority | Kind::JoinByMode)
     }
 
-    /// Whether it reads `orders`.
+    /// Whether the query reads `orders`.
     pub fn reads_orders(self) -> bool {
         self.is_join() || self == Kind::Orders
     }
 }
 
-/// One query: what it computes and which part of the table it reads.
+/// One query, with its computation and the part of the table that it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Its computation.
+    /// The kind of the query.
     pub kind: Kind,
     /// The part of the table that it reads.
     pub percent: Percent,
-    /// The keys it reads; `None` reads the whole table, without a predicate.
+    /// The keys that it reads. `None` reads the whole table, without a predicate.
     pub keys: Option<RangeInclusive<i64>>,
 }
 
 impl Query {
-    /// The name of the kind of query as in CS07 §5.1: `F-01`, `S-100`; `P` for a point.
+    /// The name of the kind of query as in CS07 §5.1: `F-01`, `S-100`, or `P` for a point.
     pub fn label(&self) -> String {
         label(self.kind, self.percent)
     }
@@ -109,7 +109,7 @@ impl Query {
     /// [`ORDERS`].
     ///
     /// FAST is TPC-H Q6 and SLOW is TPC-H Q1 with the validation parameters of the specification.
-    /// CS07 adds further arithmetic to Q1 to slow it down; this one is Q1 as it is.
+    /// CS07 adds further arithmetic to Q1 to slow it down, which is left out here.
     ///
     /// The joins are TPC-H Q4 and Q12 without their dates, so that keys alone limit the range, and with more columns
     /// (CS11 §6.7). Which columns those of the paper read is not known; see the simulator's `cs11-figure6.7-joins`.
@@ -200,8 +200,8 @@ ORDER BY l_returnflag, l_linestatus",
         )
     }
 
-    /// Starts at the first key and ends with the limit, not with the last key: the scan cannot know how far it goes.
-    /// Over the whole table there is no limit.
+    /// The query starts at the first key and ends at the limit instead of the last key, so that the scan cannot know
+    /// its end. Over the whole table there is no limit.
     fn ordered_sql(&self, table: &str) -> String {
         let (from, limit) = self.keys.as_ref().map_or_else(Default::default, |keys| {
             let key_count = keys.end().abs_diff(*keys.start()).saturating_add(1);
@@ -220,27 +220,27 @@ FROM (
     }
 }
 
-/// The column whose ranges queries read, and whose order the rows have.
+/// The key column, whose ranges queries read, and by which the rows are ordered.
 pub const KEY: &str = "l_orderkey";
 
-/// The table that joins read, too, and its key. `lineitem` has the same keys in the same order.
+/// The second table of joins. Its key has the same values in the same order as that of `lineitem`.
 pub const ORDERS: &str = "orders";
 pub(crate) const ORDERS_KEY: &str = "o_orderkey";
 
 /// TPC-H uses the first eight of every 32 keys.
 const KEYS_PER_ORDER: u64 = 4;
 
-/// The nearest key at or below this one that TPC-H uses.
+/// The largest key that TPC-H uses and that does not exceed this one.
 pub(crate) fn used_key(key: i128) -> i128 {
     key - key.rem_euclid(32) + key.rem_euclid(8)
 }
 
-/// The name under which a table is known with the order of its rows, that of `l_orderkey`.
+/// The name of a table that declares the order of its rows by `l_orderkey`.
 pub fn in_order_table(table: &str) -> String {
     format!("{table}_in_order")
 }
 
-/// `F-01`, `S-100`: a kind of query and how much it reads, as CS07 writes it; `P` if that is one key.
+/// The label of a kind of query and a range, as CS07 writes it: `F-01`, `S-100`, or `P` for one key.
 pub fn label(kind: Kind, percent: Percent) -> String {
     match percent {
         Percent::ONE_KEY => kind.name().to_string(),

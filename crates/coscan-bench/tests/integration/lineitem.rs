@@ -1,4 +1,4 @@
-//! The generated table is what TPC-H says it is, stored as the reports say it is.
+//! The generated table conforms to TPC-H, and is stored as the reports describe it.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use parquet::basic::Compression;
 use parquet::file::metadata::PageIndexPolicy;
 use tpchgen::generators::LineItemGenerator;
 
-/// Checks the file of one scale; returns the rows of each row group.
+/// Checks the file of one scale. Returns the number of rows of each row group.
 fn check(scale_factor: f64, rows_expected: i64) -> Vec<i64> {
     let directory = tempfile::tempdir().expect("a directory");
     let calls = RefCell::new(Vec::new());
@@ -62,7 +62,7 @@ fn a_small_table_is_one_row_group() {
 #[test]
 fn a_larger_table_is_cut_into_full_row_groups() {
     let full = ROW_GROUP_ROWS as i64;
-    // One generator gives what the parallel parts together must give.
+    // One generator returns the rows that the parallel parts must return together.
     let rows = LineItemGenerator::new(0.05, 1, 1).iter().count() as i64;
     assert_eq!(check(0.05, rows), [full, full, rows - 2 * full]);
 }

@@ -1,4 +1,4 @@
-//! The answers of TPC-H and TPC-DS, and what the benchmarks measure and report.
+//! The answers of TPC-H and TPC-DS, and the measurements and reports of the benchmarks.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod lineitem;

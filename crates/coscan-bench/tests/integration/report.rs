@@ -1,4 +1,4 @@
-//! The reports say what was measured, fit where they are shown, and are well formed.
+//! The reports contain the measurements, fit where they are shown, and are well formed.
 
 use coscan_bench::metrics::{EngineReport, QueryReport, ReadPoint};
 use coscan_bench::report::flatness::FlatnessPoint;
@@ -13,7 +13,7 @@ fn query(kind: Kind, percent: u32, latency_s: f64) -> QueryReport {
     QueryReport { kind, percent, stream: 0, start_s: 0.0, latency_s, standalone_s: 2.0 }
 }
 
-/// Reports with figures that occur nowhere else; the last engine is the best.
+/// Reports with figures that occur nowhere else. The last engine is the best.
 fn reports(scale: f64) -> Vec<EngineReport> {
     let report = |(index, engine): (usize, &&str)| {
         let slower = (5 - index) as f64 * scale;
@@ -68,7 +68,8 @@ fn the_plain_table_has_every_figure_of_every_engine() {
     assert_eq!(numbers("bytes read [MB]"), ["5,000", "4,000", "3,000", "2,000", "1,000"]);
     assert_eq!(numbers("peak memory of the process [MB]")[0], "300");
     assert_eq!(numbers("answers equal"), ["yes"; 5]);
-    // count, alone, then average, standard deviation and normalized latency per engine.
+    // These are the count, the time alone, then the average, standard deviation and normalized
+    // latency per engine.
     assert_eq!(numbers("F-01")[..5], ["1", "2.00", "16.05", "0.00", "8.03"]);
     for label in ["F-100", "S-10", "S-50"] {
         assert_eq!(numbers(label)[0], "1");
@@ -85,7 +86,7 @@ fn the_plain_table_is_never_too_wide_and_never_loses_an_engine() {
             let count = text.split_whitespace().filter(|word| *word == engine).count();
             assert_eq!(count, 2, "{engine}\n{text}");
         }
-        // Five engines in two lines: three and two, not four and one.
+        // Five engines are in two lines, as three and two instead of four and one.
         if scale == 1.0 {
             let names = text.lines().filter(|line| line.starts_with("queries"));
             let counts: Vec<usize> = names
@@ -113,7 +114,7 @@ fn a_wrong_answer_is_shouted() {
     assert!(!page.contains("equal answers to all queries"));
 }
 
-/// Two engines, of which the second needs half the time. Two streams; points run in the second.
+/// Two engines, of which the second needs half the time. There are two streams, and points run in the second.
 fn mixed_runs() -> Vec<MixedRun> {
     let run = |run: &str, streams: &[&str], queries: &[(usize, Kind, u32, f64)]| {
         let engine = |(index, engine): (usize, &&str)| {
@@ -153,9 +154,10 @@ fn a_mixed_table_has_each_group_and_kind_together_and_alone() {
     let words: Vec<Vec<&str>> =
         text.lines().map(|line| line.split_whitespace().collect()).collect();
     for line in [
-        // Total time, its ratio to the first engine, bytes.
+        // These are the total time, its ratio to the first engine, and the bytes.
         "together 2 30.00 1.00 5,000 15.00 0.50 5,000",
-        // Time alone; then count, average, 95 %, 99 %, normalized average and 99 %. All take 2 s alone.
+        // These are the time alone, then count, average, 95 %, 99 %, normalized average and 99 %.
+        // All take 2 s alone.
         "scans together 2.00 2 20.00 24.00 24.00 10.00 12.00 2 10.00 12.00 12.00 5.00 6.00",
         "scans alone 2.00 2 20.00 24.00 24.00 10.00 12.00 2 10.00 12.00 12.00 5.00 6.00",
         "F-10 together 2.00 1 16.00 16.00 16.00 8.00 8.00 1 8.00 8.00 8.00 4.00 4.00",
@@ -262,7 +264,7 @@ fn flatness_has_one_named_curve_per_engine_and_names_do_not_overlap() {
     assert!(height("relevance 3.00 s") - height("normal 3.01 s") >= 18.0);
 }
 
-/// Every element that is opened is closed, in order. Good for what the reports use of HTML.
+/// Checks that every open element is closed, in order. This suffices for the HTML of the reports.
 fn well_formed(text: &str) {
     let mut open = Vec::new();
     for tag in text.split('<').skip(1) {

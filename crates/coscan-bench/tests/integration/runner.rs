@@ -1,4 +1,4 @@
-//! Streams run as drawn, are measured as CS07 measures, and stop at the first error.
+//! Streams run as drawn, are measured as in CS07, and stop at the first error.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,12 +15,12 @@ use tokio::sync::watch;
 
 const QUERY_MS: u64 = 40;
 
-/// Answers every query after 40 ms with one row, and counts.
+/// An engine that answers every query after 40 ms with one row, and counts the queries.
 #[derive(Default)]
 struct FakeEngine {
     answer: i64,
     fails_on: Option<&'static str>,
-    /// Whole scans end only when so many points have been answered.
+    /// Whole scans end only after this number of answered points.
     points_before_scans: usize,
     points: watch::Sender<usize>,
     running: Mutex<(usize, usize)>,
@@ -105,7 +105,7 @@ async fn streams_overlap_and_their_queries_do_not() {
     let run = run_streams(Arc::clone(&engine) as _, &streams(), "t").await.expect("a run");
 
     assert_eq!(engine.running.lock().expect("running").1, 3, "all streams at once");
-    // What was read before the run does not count.
+    // Reads before the run do not count.
     assert_eq!(run.io, IoCount { bytes: 600, requests: 6 });
     assert_eq!(run.reads.len(), 6);
     assert!(run.reads.iter().all(|read| read.position == 0.5 && read.bytes == 100));
@@ -117,7 +117,7 @@ async fn streams_overlap_and_their_queries_do_not() {
         assert!(pair[1].start >= pair[0].start + pair[0].latency);
         assert!(pair.iter().all(|query| query.latency >= Duration::from_millis(QUERY_MS)));
     }
-    // A stream's time starts with the stream: the last one is not longer for starting late.
+    // The time of a stream starts with the stream, so that the last one does not take longer.
     for (stream, time) in streams().iter().zip(&run.stream_times) {
         assert!(*time >= Duration::from_millis(2 * QUERY_MS));
         assert!(*time + stream.start_delay <= run.total);
@@ -129,7 +129,7 @@ fn point(key: i64) -> Query {
     Query { kind: Kind::Point, percent: Percent::ONE_KEY, keys: Some(key..=key) }
 }
 
-/// One stream of a scan, and one that looks two keys up again and again.
+/// A stream with a scan, and one that repeatedly looks two keys up.
 fn with_points() -> Vec<Stream> {
     let points = Stream { repeats: true, ..stream(0, vec![point(1), point(2)]) };
     vec![stream(0, vec![query(Kind::Slow, 100)]), points]
@@ -172,7 +172,7 @@ async fn answers_that_only_one_engine_has_are_not_compared() {
     assert_eq!(few.compare(&many), Ok(()));
     let difference = run(5, 2).await.compare(&few).expect_err("a difference");
     assert!(difference.detail.contains("expected (1), got (2)"), "{difference}");
-    // Of the scan there has to be one.
+    // The scan must have one answer.
     let mut none = run(1, 1).await;
     none.queries.retain(|query| query.repeats);
     assert!(none.compare(&few).expect_err("a difference").detail.contains("ran 0"));
@@ -189,7 +189,7 @@ async fn a_failing_query_ends_the_run_and_says_which() {
     for part in ["fake: query S-100 of stream 0 failed", "the disk is on fire", "FROM t"] {
         assert!(text.contains(part), "{part:?} is missing in {text}");
     }
-    // The stream that has not started yet is gone too, and with it its hold on the engine.
+    // The stream that has not started yet is dropped, too, and with it its reference to the engine.
     while Arc::strong_count(&engine) > 1 {
         assert!(start.elapsed() < Duration::from_secs(60), "a stream is still there");
         tokio::time::sleep(Duration::from_millis(5)).await;

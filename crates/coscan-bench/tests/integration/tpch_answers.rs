@@ -25,10 +25,10 @@ use crate::support::{Answer, Tables, stored_answer, texts};
 
 /// The scale of the stored answers.
 const SCALE: f64 = 0.01;
-/// At [`SCALE`], where `lineitem` has 60 thousand rows.
+/// The rows of a chunk at [`SCALE`], where `lineitem` has 60 thousand rows.
 const CHUNK_ROWS: f64 = 2048.0;
 const CHUNK_ROWS_MAX: f64 = 131_072.0;
-/// For operators of all queries, at scale 1.
+/// The memory for operators of all queries, at scale 1.
 const OPERATOR_BYTES: f64 = 6e9;
 
 /// The tables by the column whose order their rows have.
@@ -43,7 +43,7 @@ const KEYS: [(&str, &str); 8] = [
     ("region", "r_regionkey"),
 ];
 
-/// The scale asked for.
+/// The requested scale.
 fn scale() -> f64 {
     let asked = std::env::var("COSCAN_TPCH_SCALE").ok();
     asked.map_or(SCALE, |scale| scale.parse().expect("COSCAN_TPCH_SCALE is a number"))
@@ -74,7 +74,7 @@ fn in_directory(directory: &Path) -> Tables<'_> {
     }
 }
 
-/// A session on the tables, as [`Tables::session`].
+/// A session on the tables. See [`Tables::session`].
 async fn session(partitions: usize, options: Option<Options>, in_order: bool) -> SessionContext {
     tables().session(partitions, options, in_order).await
 }
@@ -83,7 +83,7 @@ fn large_pool() -> Options {
     tables().options((64 << 20).max((scale() * 1e9) as u64))
 }
 
-/// Runs all queries at the same time and compares each answer with the one that is right.
+/// Runs all queries at the same time, and compares each answer with the expected one.
 async fn check(engine: &str, context: &SessionContext) {
     crate::support::check(engine, context, queries().await).await;
 }
@@ -105,7 +105,7 @@ async fn queries() -> &'static [(String, String, Answer)] {
         .await
 }
 
-/// That of DuckDB, or if there is none at another scale, that of plain DataFusion.
+/// The answer of DuckDB. At another scale, if there is none, the answer of plain DataFusion.
 async fn right_answer(template: &Template, sql: &str, plain: &SessionContext) -> Answer {
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../../slt/tpch").to_owned();
     let directory = match std::env::var("COSCAN_TPCH_ANSWERS") {
@@ -150,7 +150,7 @@ async fn coscan_on_tables_in_order_gives_the_answers_of_duckdb() {
         let joins_in_order = "SELECT count(*) FROM orders, lineitem WHERE o_orderkey = l_orderkey";
         let plan = context.sql(joins_in_order).await.unwrap().create_physical_plan().await.unwrap();
         let plan = displayable(plan.as_ref()).indent(false).to_string();
-        // With one partition, the engine joins by hash whatever it prefers, and that needs no order.
+        // With one partition, the engine always joins by hash, which needs no order.
         assert_eq!(plan.matches("needed_by=SortMergeJoin").count(), 2 * (partitions / 4), "{plan}");
         check("tables in order", &context).await;
     }

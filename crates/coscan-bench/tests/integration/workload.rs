@@ -1,4 +1,4 @@
-//! The streams are what was asked for, and the same for the same seed.
+//! The streams conform to the options, and are the same for the same seed.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn the_same_seed_gives_the_same_streams_and_another_seed_others() {
     assert_ne!(options.streams(), other.streams());
 }
 
-/// Published figures depend on these draws: a change here changes every benchmark.
+/// Published figures depend on these draws, so that a change here changes every benchmark.
 #[test]
 fn the_draw_for_a_seed_never_changes() {
     let options = options("FS", &[1, 10, 50, 100]);
@@ -76,7 +76,7 @@ fn a_range_reads_its_percent_of_the_keys_somewhere_in_the_table() {
             assert!(*keys.start() >= 1 && *keys.end() <= 6_000_000, "{keys:?}");
             lows.push(*keys.start());
         }
-        // Places spread over all that is possible.
+        // The places are spread over the whole possible range.
         let possible = 6_000_000 - keys_expected;
         assert!(*lows.iter().min().expect("ranges") < possible / 10);
         assert!(*lows.iter().max().expect("ranges") > possible * 9 / 10);

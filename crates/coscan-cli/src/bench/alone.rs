@@ -69,7 +69,7 @@ impl Alone {
         }
     }
 
-    /// The built-in queries need lineitem; those of the user do not.
+    /// Prepares the experiment. Built-in queries need lineitem, those of the user do not.
     async fn prepare(&self) -> Result<Prepared, Failure> {
         if !self.queries.is_empty() {
             return self.common.experiment(Vec::new()).prepare_without_streams().await;

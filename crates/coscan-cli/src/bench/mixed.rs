@@ -92,7 +92,7 @@ impl Mixed {
         if let Some(path) = &self.json {
             write_json(path, &runs).map_err(|error| unwritable(path, &error))?;
         }
-        // The pictures are of the run of all streams.
+        // The pictures show the run of all streams.
         if let Some(path) = &self.common.html {
             let together = &comparisons[0];
             html::write_html(path, &describe(&together.prepared), &together.reports)
@@ -104,7 +104,8 @@ impl Mixed {
         comparisons.iter().try_for_each(|comparison| comparison.check())
     }
 
-    /// The streams that run at the same time: long ones first, so that the short ones start when all long ones run.
+    /// The streams that run at the same time. The long ones come first, so that the short ones start when all long ones
+    /// run.
     fn groups(&self) -> Result<Vec<StreamGroup>, Failure> {
         let long = |name: &str, mix, streams| StreamGroup {
             name: name.to_owned(),

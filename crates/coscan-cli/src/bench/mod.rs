@@ -33,7 +33,7 @@ use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
 use crate::{Failure, INTERRUPTED};
 
-/// The seed of the queries, where none is given.
+/// The default seed of the queries.
 const DEFAULT_SEED: u64 = 7;
 
 /// Measure coscan beside plain DataFusion.

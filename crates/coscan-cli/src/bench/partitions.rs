@@ -69,7 +69,7 @@ impl Partitions {
         }
     }
 
-    /// Everything in memory: in the system's cache and, by default, in the pool.
+    /// The experiment with everything in memory, in the system's cache and, by default, in the pool.
     fn experiment(&self) -> Result<Experiment, Failure> {
         let group = StreamGroup::once("FS".parse()?, vec![Percent::WHOLE], 1, 2);
         let mut experiment = self.common.experiment(vec![group]);

@@ -89,7 +89,7 @@ impl Streams {
         Experiment { orders, operator_bytes, ..self.common.experiment(vec![group]) }
     }
 
-    /// Each engine; coscan once for each pool.
+    /// The engines. coscan is listed once for each pool.
     fn contenders(&self) -> Vec<EngineChoice> {
         let of_engine = |&kind: &EngineKind| match kind {
             EngineKind::Coscan(_) if !self.pools.is_empty() => {

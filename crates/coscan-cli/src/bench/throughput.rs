@@ -16,7 +16,7 @@ use crate::compare::spinner;
 use crate::data::data_directory;
 use crate::sizes::parse_bytes;
 
-/// The least pool by default: a few chunks of all columns.
+/// The minimum default pool, which holds a few chunks of all columns.
 const POOL_BYTES_MIN: u64 = 16 << 20;
 
 /// The throughput test of TPC-H: streams that run at the same time, each all 22 queries in random order.

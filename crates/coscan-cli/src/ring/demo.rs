@@ -1,4 +1,4 @@
-//! `coscan ring demo`: what servers gain that share what they read, on this machine.
+//! `coscan ring demo` shows, on this machine, the gain of servers that share reads.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

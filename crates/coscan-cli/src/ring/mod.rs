@@ -1,4 +1,4 @@
-//! `coscan ring`: what servers need that share what they read.
+//! `coscan ring`: commands for servers that share reads.
 
 mod demo;
 mod node;

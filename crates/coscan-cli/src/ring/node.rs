@@ -1,7 +1,8 @@
 //! `coscan ring node`: a server of the demonstration, in a process of its own.
 //!
-//! Whoever starts it reads a line of JSON from its output, where it listens ([`Ready`]), and another, what it has done so far
-//! ([`Counts`]), for each line that it is given. When its input ends, it ends: no server outlives its demonstration.
+//! The process that starts it reads a line of JSON from its output with the addresses ([`Ready`]), and another one with
+//! the totals so far ([`Counts`]) for each line that it writes to its input. The server ends when its input ends, so
+//! that no server outlives its demonstration.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -38,31 +39,31 @@ pub(super) struct Node {
     store_latency: Duration,
 }
 
-/// Where a server listens.
+/// The addresses of a server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Ready {
     pub(super) postgres: SocketAddr,
     pub(super) http: Option<SocketAddr>,
-    /// For other servers.
+    /// The address for other servers.
     pub(super) ring: Option<SocketAddr>,
 }
 
-/// What a server has done since it started.
+/// The totals of a server since it started.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
-    /// Bytes read from the store.
+    /// The bytes read from the store.
     pub(super) store_bytes: u64,
-    /// Requests to the store.
+    /// The number of requests to the store.
     pub(super) store_requests: u64,
-    /// Bytes of pages that other servers have sent.
+    /// The bytes of pages that other servers have sent.
     pub(super) peer_bytes: u64,
-    /// Of these, bytes that were wanted.
+    /// The bytes of those pages that were needed.
     pub(super) taken_bytes: u64,
-    /// Bytes of pages that it has sent to other servers.
+    /// The bytes of pages that it has sent to other servers.
     pub(super) sent_bytes: u64,
-    /// Processor time in seconds.
+    /// The processor time in seconds.
     pub(super) cpu_s: f64,
-    /// Other servers with which it shares now.
+    /// The number of other servers with which it shares now.
     pub(super) sharing: usize,
 }
 
@@ -102,7 +103,7 @@ impl Node {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The store of a table gets slow, and is counted.
+    /// Limits the store of a table, and counts its reads.
     async fn limit_store(
         &self,
         manager: &BufferManager,

@@ -1,4 +1,4 @@
-//! The servers of the demonstration, as the process sees them that starts them.
+//! The servers of the demonstration, in the process that starts them.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -13,10 +13,10 @@ use tokio::time::{sleep, timeout};
 use super::node::{Counts, Ready};
 use crate::Failure;
 
-/// How long servers may take to start, to know each other, and to answer.
+/// The time limit for servers to start, to connect to each other, and to answer.
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// How all servers of a run are started.
+/// The settings with which all servers of a run are started.
 #[derive(Clone, Debug)]
 pub(super) struct Settings<'a> {
     pub(super) count: usize,
@@ -29,15 +29,15 @@ pub(super) struct Settings<'a> {
     pub(super) pool_bytes: u64,
 }
 
-/// Servers that run. They end when this is dropped.
+/// Running servers. They end when this is dropped.
 pub(super) struct Nodes(Vec<Process>);
 
-/// One of them.
+/// The process of one server.
 struct Process {
     ready: Ready,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
-    /// Killed when it is dropped.
+    /// The process is killed when this is dropped.
     _child: Child,
 }
 
@@ -57,12 +57,12 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// Where each listens.
+    /// The addresses of each server.
     pub(super) fn ready(&self) -> impl Iterator<Item = Ready> {
         self.0.iter().map(|process| process.ready)
     }
 
-    /// What all of them have done so far, together.
+    /// The sums of the totals of all servers so far.
     pub(super) async fn counts(&mut self) -> Result<Counts, Failure> {
         let mut sum = Counts::default();
         for process in &mut self.0 {
@@ -102,7 +102,7 @@ impl Process {
             command.arg("--ring-store").arg(settings.table.parent().unwrap_or(Path::new("/")));
             command.args(join.map(|address| format!("--ring-join={address}")));
         }
-        // Ctrl-C ends this process; those that it has started end with it.
+        // Ctrl-C ends this process, and the processes that it has started end with it.
         #[cfg(unix)]
         command.process_group(0);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -122,7 +122,7 @@ impl Process {
     }
 }
 
-/// A line of JSON.
+/// Reads a line of JSON.
 async fn read<T: DeserializeOwned>(
     output: &mut Lines<BufReader<ChildStdout>>,
 ) -> Result<T, Failure> {

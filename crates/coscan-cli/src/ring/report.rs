@@ -1,4 +1,4 @@
-//! What the demonstration has measured.
+//! The measurements of the demonstration.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,19 @@ use crate::sizes::show_bytes;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     mode: String,
-    /// Until the last stream has ended, in seconds.
+    /// The time until the last stream has ended, in seconds.
     total_s: f64,
     store_bytes: u64,
     store_requests: u64,
     peer_bytes: u64,
-    /// Bytes that were sent between servers and not wanted where they came to.
+    /// The bytes that were sent between servers and not needed by the receiver.
     peer_bytes_in_vain: u64,
-    /// Processor time of the servers, in seconds.
+    /// The processor time of the servers, in seconds.
     cpu_s: f64,
-    /// Until the last stream of each server has ended, in seconds.
+    /// The time until the last stream of each server has ended, in seconds.
     server_s: Vec<f64>,
-    /// Of the queries that read the least of the table: their median, in seconds, and what 99 of 100 of them do not exceed.
+    /// The median latency, in seconds, of the queries that read the least of the table, and the value that 99 of 100 of
+    /// them do not exceed.
     short_median_s: f64,
     short_p99_s: f64,
     answers_equal: bool,
@@ -37,13 +38,13 @@ pub(super) struct Report {
     pub(super) difference: Option<String>,
     #[serde(skip)]
     runs: Vec<Run>,
-    /// Whether answers of others are compared with its own.
+    /// Whether answers of other modes are compared with its own.
     #[serde(skip)]
     is_first: bool,
 }
 
 impl Report {
-    /// What has been done between two counts. Answers are compared with those of `first`, or of nothing.
+    /// The difference between two counts. Answers are compared with those of `first`, if there is one.
     pub(super) fn new(
         mode: String,
         runs: Vec<Run>,
@@ -110,7 +111,8 @@ fn answers<'a>(runs: &'a [Run]) -> BTreeMap<(usize, usize), Answer<'a>> {
     runs.iter().enumerate().flat_map(of_server).collect()
 }
 
-/// The first answer of `runs` that differs from what `expected` has for the same query, however streams were dealt.
+/// The first answer of `runs` that differs from the answer of `expected` to the same query, independently of the
+/// distribution of streams.
 fn difference(expected: &[Run], runs: &[Run]) -> Option<String> {
     let (expected, actual) = (answers(expected), answers(runs));
     if expected.len() != actual.len() {

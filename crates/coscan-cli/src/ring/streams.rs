@@ -11,7 +11,8 @@ use futures::future::try_join_all;
 
 use crate::Failure;
 
-/// Deals streams to servers in turn and runs all of them at the same time: a run for each server that has any.
+/// Distributes streams to servers in turn and runs all of them at the same time. Returns a run for each server that has
+/// any.
 pub(super) async fn run_on(
     servers: &[SocketAddr],
     streams: &[Stream],
@@ -22,7 +23,7 @@ pub(super) async fn run_on(
         if own.is_empty() {
             continue;
         }
-        // What servers read is asked of them, not of their clients.
+        // The servers report their reads themselves, so that clients do not count them.
         let (metrics, name) = (StoreMetrics::new(), format!("server {}", index + 1));
         let clients = Clients::connect(&name, server, metrics, own.len(), "").await?;
         dealt.push((Arc::new(clients), own));

@@ -9,7 +9,7 @@ use coscan_server::config::Config;
 use crate::Failure;
 use crate::data::data_directory;
 
-/// Where a demonstration listens: not at 5432, where PostgreSQL may be.
+/// The default address of a demonstration. Its port is not 5432, which PostgreSQL may use.
 const POSTGRES: &str = "127.0.0.1:5433";
 const FLIGHT: &str = "127.0.0.1:5434";
 const HTTP: &str = "127.0.0.1:5480";

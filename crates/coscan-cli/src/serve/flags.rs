@@ -129,12 +129,13 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// Overrides settings with the flags; tables and replicas are added.
+    /// Overrides settings by the flags. Tables and replicas are added.
     pub(crate) fn apply_to(&self, config: &mut Config) {
         let tables = self.tables.iter().cloned();
         config.tables.extend(tables.map(|(name, location)| (name, TableLocation::from(location))));
         for (name, location) in &self.replicas {
-            // A table that is not configured has no location, which is an error of the configuration.
+            // A table that is not configured has no location, which is an error of the
+            // configuration.
             config.tables.entry(name.clone()).or_default().replicas.push(location.clone());
         }
         config.listen.postgres = self.listen_postgres.or(config.listen.postgres);

@@ -51,7 +51,7 @@ fn line(time: &str, record: &Record<'_>, format: LogFormat) -> String {
     }
 }
 
-/// Escapes control characters: messages may quote clients.
+/// Escapes control characters, since messages may quote clients.
 fn one_line(text: &str) -> String {
     text.chars()
         .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
@@ -88,7 +88,7 @@ impl<'v> VisitValue<'v> for Field {
     }
 
     fn visit_f64(&mut self, value: f64) -> Result<(), Error> {
-        // To the microsecond.
+        // Rounds to microseconds.
         self.0 = Number::from_f64((value * 1e6).round() / 1e6).map_or(().into(), Into::into);
         Ok(())
     }

@@ -5,6 +5,8 @@ mod allocator;
 mod demo;
 mod flags;
 mod logging;
+#[cfg(test)]
+mod reference;
 mod signals;
 
 use std::path::PathBuf;
@@ -150,7 +152,7 @@ fn greet(config: &Config, server: &Server) {
     }
 }
 
-/// Writes a line to standard error; as JSON if the log is JSON.
+/// Writes a line to standard error, as JSON if the log is JSON.
 fn say(format: LogFormat, text: &str) {
     match format {
         LogFormat::Text => eprintln!("coscan: {text}"),

@@ -6,18 +6,18 @@ use tokio::sync::mpsc;
 
 use crate::signals::{Registered, wait_on_thread};
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     Stop,
     Reload,
 }
 
-/// Signals as they come.
+/// The signals in the order of arrival.
 pub(super) struct Signals(mpsc::UnboundedReceiver<Signal>);
 
 impl Signals {
-    /// Waits for signals from now on. Where that is impossible, none ever comes.
+    /// Receives signals from now on. If the system does not support this, none is received.
     pub(super) fn new() -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
         wait_on_thread(|registered| forward(sender, registered));

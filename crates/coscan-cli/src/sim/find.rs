@@ -10,7 +10,7 @@ use coscan_sim::recorded::Recorded;
 
 use crate::Failure;
 
-/// Names that are suggested for an unknown one.
+/// The number of names that are suggested for an unknown one.
 const NEAREST: usize = 3;
 
 /// One of the papers' experiments, or a file with an experiment or a recorded run.
@@ -33,7 +33,7 @@ pub(super) fn find(name_or_file: &str) -> Result<Spec, Failure> {
     }
 }
 
-/// An experiment with a ring, by its name or in a file with a table `[ring]`; `None` if it is another kind of experiment.
+/// An experiment with a ring, found by name or in a file with a table `[ring]`. `None` for other kinds of experiments.
 pub(super) fn find_ring(name_or_file: &str) -> Result<Option<CyclotronSpec>, Failure> {
     if let Some(spec) = cyclotron::find(name_or_file) {
         return Ok(Some(spec?));
@@ -46,7 +46,7 @@ pub(super) fn find_ring(name_or_file: &str) -> Result<Option<CyclotronSpec>, Fai
     Ok(Some(spec.map_err(|error| format!("{name_or_file}: {error}"))?))
 }
 
-/// The error for a name that no experiment has, with the most similar names.
+/// The error for an unknown name, with the most similar names.
 pub(super) fn unknown(name: &str) -> Failure {
     let mut names: Vec<&str> = experiment::names().chain(cyclotron::names()).collect();
     names.sort_by_key(|known| distance(name, known));

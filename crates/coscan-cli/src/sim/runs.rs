@@ -13,11 +13,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
 
-/// The runs of an experiment: every case, with every seed, under every policy.
+/// The runs of an experiment, with every case, every seed and every policy.
 pub(super) struct Runs<'a> {
     pub(super) spec: &'a Spec,
     pub(super) policies: &'a [PolicyKind],
-    /// With the seeds 1 to this.
+    /// The seeds are 1 to this number.
     pub(super) seeds: u64,
     /// Whether to record timelines for pictures.
     pub(super) pictures: bool,
@@ -27,7 +27,7 @@ pub(super) struct Runs<'a> {
 type Done = Result<Vec<Run>, Box<Violation>>;
 
 impl Runs<'_> {
-    /// Runs all, ordered by case, then seed, then policy, whichever threads ran them.
+    /// Runs all cases. The results are ordered by case, then seed, then policy, independently of threads.
     pub(super) fn run(&self) -> Result<Vec<Run>, Failure> {
         let seeds = 1..=self.seeds;
         let jobs: Vec<(&Case, u64)> = self

@@ -1,11 +1,11 @@
-//! What to do about an error, in the words of the shell.
+//! Advice on errors, in terms of the shell.
 
 use coscan_datafusion::QueryError;
 use datafusion::prelude::SessionContext;
 
 use crate::Failure;
 
-/// Advice of the layers below, which do not know what runs them, and what it is in the shell.
+/// Advice of the lower layers, with its equivalent in the shell.
 const IN_THE_SHELL: [(&str, &str); 4] = [
     (
         "Consider increasing the memory limit config: 'datafusion.runtime.memory_limit', or decreasing the config: ",
@@ -22,7 +22,7 @@ const IN_THE_SHELL: [(&str, &str); 4] = [
     ("open the table again", "REFRESH TABLE lists its files again"),
 ];
 
-/// More advice if other statements may run at the same time.
+/// Additional advice if other statements may run at the same time.
 const FEWER_JOBS: &str = ", or let fewer scripts run at once (--jobs)";
 
 /// The failure of a statement. `is_alone` is whether no other statement can run at the same time.
@@ -38,7 +38,7 @@ pub(super) fn failure(error: QueryError, context: &SessionContext, is_alone: boo
     text.into()
 }
 
-/// The table that a query meant which found no table: its name without regard to capital letters.
+/// The name of the table that a query meant but did not find, since its name differs in case.
 fn quoted_name(error: &str, context: &SessionContext) -> Option<String> {
     let (_, named) = error.split_once("table '")?;
     let (named, _) = named.split_once("' not found")?;

@@ -1,20 +1,20 @@
 //! Output of scripts that run at the same time, one whole block after another.
 //!
-//! The script whose turn it is prints at once. Output of the others is kept: a little in memory, the rest in one
-//! temporary file without a name, which is gone when the process ends.
+//! The current script prints at once. Output of the others is kept, a little of it in memory, and the rest in one
+//! temporary file without a name, which is deleted when the process ends.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Output of a script that is kept in memory, in bytes; more goes to the file.
+/// The maximum output of a script that is kept in memory, in bytes. More is written to the file.
 const MEMORY_BYTES: usize = 64 << 10;
 
 /// The blocks of all scripts, in their order.
 ///
-/// Only the script that prints waits for a slow output: each block has its own lock, taken before those of the output
-/// and the file.
+/// Only the script that prints waits for a slow output, since each block has its own lock, which is locked before those
+/// of the output and the file.
 #[derive(Debug)]
 pub(super) struct Blocks<W> {
     out: Mutex<W>,
@@ -25,7 +25,7 @@ pub(super) struct Blocks<W> {
 /// Output of a script that is not printed yet.
 #[derive(Debug, Default)]
 struct Block {
-    /// All scripts before it have ended: its output is printed at once.
+    /// Whether all scripts before it have ended, so that its output is printed at once.
     is_current: bool,
     has_ended: bool,
     /// The first part, as ranges of the file.
@@ -34,7 +34,7 @@ struct Block {
 }
 
 impl<W: Write> Blocks<W> {
-    /// Blocks for this many scripts.
+    /// Creates blocks for a number of scripts.
     pub(super) fn new(out: W, scripts: usize) -> Arc<Self> {
         let block = |place| Mutex::new(Block { is_current: place == 0, ..Block::default() });
         let blocks = (0..scripts).map(block).collect();
@@ -46,8 +46,8 @@ impl<W: Write> Blocks<W> {
         BlockWriter { blocks: Arc::clone(self), place }
     }
 
-    /// Ends the block of a script. If it was its turn, prints the kept output of the next scripts, up to the first that
-    /// still runs.
+    /// Ends the block of a script. If it was the current one, prints the kept output of the next scripts, up to the
+    /// first that still runs.
     fn end(&self, place: usize) -> io::Result<()> {
         let mut block = lock(&self.blocks[place]);
         block.has_ended = true;

@@ -29,7 +29,7 @@ SET coscan.weight = 4 gives the queries of this session four times the weight of
 SET coscan.sharing = false reads without sharing, as plain DataFusion does, to compare.
 EXPLAIN ANALYZE SELECT … shows what a query read, and what it found in memory because others had read it.";
 
-/// Whether the shell goes on after a command.
+/// Whether the shell continues after a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     GoOn,
@@ -59,7 +59,7 @@ pub(super) async fn run(session: &mut Session, line: &str) -> Result<Next, Failu
     Ok(Next::GoOn)
 }
 
-/// The name and the location of a table, either of which may be in quotes. What follows the name is the location.
+/// The name and the location of a table, either of which may be in quotes. All text after the name is the location.
 fn name_and_url(text: &str) -> Option<(&str, &str)> {
     let (name, url) = match text.chars().next()? {
         quote @ ('"' | '\'') => text[1..].split_once(quote)?,

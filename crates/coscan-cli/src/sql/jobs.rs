@@ -1,4 +1,4 @@
-//! Scripts side by side: each in its own session, all on one buffer manager, so that they share what they read.
+//! Runs scripts side by side, each in its own session, all on one buffer manager, so that they share reads.
 
 use std::io::{Write, stdout};
 use std::num::NonZeroUsize;
@@ -13,7 +13,7 @@ use crate::sql::{Script, output, statements};
 use crate::{Failure, INTERRUPTED};
 
 /// Runs scripts, at most `jobs` of them at a time, in sessions like this one. They start in their order, and their
-/// output is printed in their order. A script that fails ends, the others go on; Ctrl-C ends all.
+/// output is printed in their order. A script that fails ends, and the others continue. Ctrl-C ends all.
 pub(super) async fn run(
     session: &Session,
     scripts: Vec<Script>,
@@ -47,7 +47,7 @@ async fn run_all(
         let Some(ended) = running.join_next().await else { break };
         match ended? {
             (_, Ok(())) => {}
-            // The reader has enough, as with `| head`: not a failure.
+            // The reader has closed the output, as with `| head`, which is not a failure.
             (_, Err(error)) if output::is_broken_pipe(&error) => break,
             (name, Err(error)) => {
                 has_failed = true;
@@ -58,7 +58,7 @@ async fn run_all(
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Runs the statements of a script; the first that fails ends it. Returns its name, too.
+/// Runs the statements of a script, up to the first that fails. Returns the name of the script, too.
 async fn run_one<W: Write + Send>(
     mut session: Session,
     script: Script,

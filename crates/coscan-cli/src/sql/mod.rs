@@ -158,11 +158,11 @@ struct Script {
     text: String,
 }
 
-/// Runs scripts one after another; the first that fails ends them.
+/// Runs scripts one after another, up to the first that fails.
 async fn run_scripts(session: &mut Session, scripts: &[Script]) -> Result<(), Failure> {
     for script in scripts {
         match run_script(session, &script.text).await {
-            // The reader has enough, as with `| head`: not a failure.
+            // The reader has closed the output, as with `| head`, which is not a failure.
             Err(error) if output::is_broken_pipe(&error) => break,
             result => result?,
         }
@@ -170,7 +170,7 @@ async fn run_scripts(session: &mut Session, scripts: &[Script]) -> Result<(), Fa
     Ok(())
 }
 
-/// Runs the statements of a script; the first that fails ends it.
+/// Runs the statements of a script, up to the first that fails.
 async fn run_script(session: &mut Session, script: &str) -> Result<(), Failure> {
     for statement in statements::split(script)? {
         session.execute(&statement, stdout()).await?;

@@ -1,4 +1,4 @@
-//! Results as people and programs read them.
+//! Results in forms for people and programs.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Prints one result as its batches come.
+/// Prints one result, batch by batch.
 pub(super) struct Printer<W: Write> {
     schema: SchemaRef,
     rows: usize,
@@ -34,7 +34,7 @@ pub(super) struct Printer<W: Write> {
 }
 
 enum Style<W: Write> {
-    /// `kept` are the values as text: the values themselves count in the memory budget as long as they are kept.
+    /// `kept` has the values as text. The values themselves count in the memory budget as long as they are kept.
     Table {
         out: W,
         rows_max: Option<usize>,
@@ -45,12 +45,13 @@ enum Style<W: Write> {
 }
 
 impl<W: Write> Printer<W> {
-    /// A printer for rows of this schema. A table shows at most `rows_max` rows.
+    /// Creates a printer for rows of this schema. A table shows at most `rows_max` rows.
     pub(super) fn new(out: W, format: Format, rows_max: Option<usize>, schema: SchemaRef) -> Self {
         let style = match format {
             Format::Table => Style::Table { out, rows_max, kept: Vec::new() },
             Format::Csv => Style::Csv(Box::new(WriterBuilder::new().with_header(true).build(out))),
-            // A field that is left out could as well be one that the query does not have.
+            // If fields were left out, they could not be distinguished from fields that the query
+            // does not have.
             Format::Json => Style::Json(
                 JsonWriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(out),
             ),
@@ -74,7 +75,7 @@ impl<W: Write> Printer<W> {
         Ok(())
     }
 
-    /// Ends the result; returns how many rows it had.
+    /// Ends the result. Returns its number of rows.
     pub(super) fn finish(mut self) -> Result<usize, Failure> {
         match &mut self.style {
             Style::Table { out, rows_max, kept } => {
@@ -104,7 +105,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// A batch of the values' text.
+/// Converts the values of a batch to text.
 fn as_text(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let options = FormatOptions::default().with_null("NULL");
     let mut fields = Vec::new();
@@ -112,7 +113,7 @@ fn as_text(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
         let values = ArrayFormatter::try_new(column, &options)?;
         let texts = (0..batch.num_rows()).map(|row| values.value(row).try_to_string());
-        // 64-bit offsets: there is no bound on the text of a batch.
+        // Offsets have 64 bits, since the text of a batch has no limit.
         columns.push(Arc::new(texts.collect::<Result<Vec<_>, _>>().map(LargeStringArray::from)?));
         fields.push(Field::new(field.name(), DataType::LargeUtf8, false));
     }
@@ -120,7 +121,7 @@ fn as_text(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &rows)
 }
 
-/// Whether an error says that the reader of the output has closed it, as with `| head`.
+/// Whether an error means that the reader of the output has closed it, as with `| head`.
 pub(super) fn is_broken_pipe(error: &Failure) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
     while let Some(error) = cause {

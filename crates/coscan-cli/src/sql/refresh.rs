@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-/// The table that a statement refreshes; `None` for other statements.
+/// The table that a statement refreshes, or `None` for other statements.
 ///
 /// # Errors
 /// If it begins with `REFRESH TABLE`, but does not name one table.

@@ -31,7 +31,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A session without tables. `memory_bytes` is the memory budget of the buffer manager.
+    /// Creates a session without tables. `memory_bytes` is the memory budget of the buffer manager.
     pub(super) fn new(memory_bytes: Option<u64>, policy: PolicyKind) -> Result<Self, Failure> {
         let options = memory_bytes.map_or_else(Options::default, Options::with_memory_bytes);
         let manager = BufferManager::new(options.policy(policy))?;
@@ -47,8 +47,8 @@ impl Session {
         })
     }
 
-    /// Another session with the tables that were added to this one, opened once for both. Neither sees what the other
-    /// adds or sets from now on.
+    /// Creates another session with the tables that were added to this one, which are opened once for both. Neither
+    /// sees tables and settings that the other adds from now on.
     pub(super) async fn another(&self, name: &str) -> Result<Self, Failure> {
         let context = new_context(&self.manager).map_err(QueryError::from)?;
         self.copy_tables_to(&context).await.map_err(QueryError::from)?;
@@ -123,7 +123,7 @@ impl Session {
         Ok(())
     }
 
-    /// The rows of a statement; `None` if it has run already.
+    /// The rows of a statement, or `None` if it has already run.
     async fn start(&self, sql: &str) -> EngineResult<Option<SendableRecordBatchStream>> {
         let plan = self.context.state().create_logical_plan(sql).await?;
         if settings::run(&self.context, &plan)? {
@@ -132,7 +132,7 @@ impl Session {
         self.context.execute_logical_plan(plan).await?.execute_stream().await.map(Some)
     }
 
-    /// Why a statement failed, and what to do.
+    /// The reason why a statement failed, with advice.
     fn failure(&self, error: DataFusionError) -> Failure {
         advice::failure(error.into(), &self.context, self.name.is_none())
     }
@@ -145,7 +145,7 @@ impl Session {
 
 fn new_context(manager: &BufferManager) -> EngineResult<SessionContext> {
     let config = SessionConfig::new().with_information_schema(true);
-    // So that a query may name files: SELECT … FROM 'trips.parquet'.
+    // Queries may name files: SELECT … FROM 'trips.parquet'.
     let context = coscan_datafusion::enable_url_table(SessionContext::new_with_config(config));
     coscan_datafusion::install(&context, manager)?;
     Ok(context)

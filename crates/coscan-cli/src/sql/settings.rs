@@ -1,4 +1,4 @@
-//! Statements on settings that the engine would not run as coscan needs it.
+//! Statements on settings that the engine would run in a way that does not work with coscan.
 
 use coscan_datafusion::SessionSettings;
 use datafusion::common::config_err;
@@ -6,13 +6,13 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{LogicalPlan, Statement};
 use datafusion::prelude::SessionContext;
 
-/// The engine would put a memory pool of its own in the place of coscan's.
+/// A setting for which the engine would replace coscan's memory pool by its own.
 const MEMORY_LIMIT: &str = "datafusion.runtime.memory_limit";
 
-/// Runs a statement if it resets a setting of coscan; returns whether it has.
+/// Runs a statement if it resets a setting of coscan. Returns whether it has.
 ///
 /// # Errors
-/// If it sets what coscan sets, or resets a setting that there is not.
+/// If it sets a setting that coscan controls, or resets a setting that does not exist.
 pub(super) fn run(context: &SessionContext, plan: &LogicalPlan) -> Result<bool> {
     let (variable, resets) = match plan {
         LogicalPlan::Statement(Statement::SetVariable(set)) => (set.variable.as_str(), false),

@@ -17,7 +17,7 @@ use crate::sql::commands::{self, Next};
 use crate::sql::session::Session;
 use crate::sql::{run_script, statements};
 
-/// Lets Enter begin a new line until the statement ends.
+/// Makes Enter begin a new line until the statement ends.
 struct UntilSemicolon;
 
 impl Helper for UntilSemicolon {}
@@ -41,7 +41,7 @@ impl Validator for UntilSemicolon {
     }
 }
 
-/// Reads and runs statements until the user ends it.
+/// Reads and runs statements until the user ends the shell.
 pub(super) async fn run(mut session: Session) -> Result<ExitCode, Failure> {
     println!("coscan {}. Statements end with ;  \\? for help", env!("CARGO_PKG_VERSION"));
     let mut editor = Editor::new()?;
@@ -52,7 +52,7 @@ pub(super) async fn run(mut session: Session) -> Result<ExitCode, Failure> {
     }
     let mut interrupts = Interrupts::listen();
     loop {
-        // The editor blocks its thread; no query runs meanwhile.
+        // The editor blocks its thread. No query runs meanwhile.
         let line = match tokio::task::block_in_place(|| editor.readline("coscan> ")) {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,

@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Splits a script at the semicolons between statements: not at those in strings, names and comments.
+/// Splits a script at the semicolons between statements, except those in strings, names and comments.
 ///
 /// # Errors
 /// If a string or comment never ends.
@@ -41,7 +41,7 @@ fn cut(script: &str) -> Result<(Vec<String>, String), String> {
     Ok((statements, current))
 }
 
-/// Whether a text has nothing but white space and comments.
+/// Whether a text consists of white space and comments.
 fn is_blank(text: &str) -> bool {
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
     tokens.is_ok_and(|tokens| tokens.iter().all(|token| matches!(token, Token::Whitespace(_))))

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-/// After so many different warnings, each may come again.
+/// The number of different warnings after which each may be printed again.
 const REMEMBERED: usize = 1000;
 
 /// Prints each warning once, however many statements cause it.

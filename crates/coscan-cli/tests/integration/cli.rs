@@ -1,4 +1,4 @@
-//! The binary as people run it.
+//! The binary, run by its command line.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -219,7 +219,7 @@ fn scripts_run_side_by_side_and_print_in_order() {
         std::fs::write(&path, text).unwrap();
         path
     };
-    // The first takes longest, the second prints more than is kept in memory.
+    // The first script takes longest, and the second prints more than is kept in memory.
     let slow = "SELECT count(*) AS slow FROM t a, t b WHERE a.n + b.n = 7; SELECT 1 AS one";
     let slow = script("slow.sql", slow);
     let many = script("many.sql", "SELECT a.n, b.n FROM t a, t b WHERE b.n <= 50 ORDER BY 1, 2");
@@ -286,7 +286,7 @@ fn a_table_is_listed_again_when_it_is_refreshed() {
 fn errors_are_in_our_words() {
     let (directory, path) = numbers();
     let bytes = std::fs::read(&path).unwrap();
-    // The pages are zeroed, the footer is left.
+    // The pages are zeroed, but the footer is left.
     let damaged = directory.path().join("damaged.parquet").display().to_string();
     let data = bytes.len() / 2;
     std::fs::write(&damaged, [b"PAR1", &vec![0; data - 4][..], &bytes[data..]].concat()).unwrap();
@@ -301,7 +301,7 @@ fn errors_are_in_our_words() {
     assert!(stderr(&output).starts_with("coscan: sql parser error: "), "{}", stderr(&output));
 }
 
-/// Counts to so many that it does not end.
+/// A count that takes too long to end.
 #[cfg(unix)]
 const FOREVER: &str = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 100000000) b WHERE a.value + b.value < 0";
 
@@ -332,7 +332,7 @@ fn an_interrupt_ends_a_running_query() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Once the first answer is there, the second statement is next.
+    // The second statement runs once the first answer was printed.
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "r");
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
@@ -504,7 +504,8 @@ fn a_scan_on_several_partitions_reads_every_chunk_once() {
         assert_eq!(report["answers_equal"], true);
         let scans = report["scans"].as_array().unwrap();
         let sum = |name: &str| scans.iter().map(|scan| scan[name].as_f64().unwrap()).sum::<f64>();
-        // Three row groups, the last one short and in the chunk of the one before, read once.
+        // There are three row groups, the last one short and in the chunk of the one before. They
+        // are read once.
         assert_eq!(sum("rows"), 299_814.0, "{report}");
         assert!((sum("chunks") - 2.0).abs() < 1e-9, "{report}");
         assert!(scans.iter().all(|scan| (0.0..=1.0).contains(&scan["idle"].as_f64().unwrap())));

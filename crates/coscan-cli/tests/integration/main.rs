@@ -1,4 +1,4 @@
-//! The program as a user runs it.
+//! Tests of the program by its command line.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod cli;

@@ -1,4 +1,4 @@
-//! Several `coscan serve` processes that share what they read, as people run them.
+//! Several `coscan serve` processes that share reads, run by their command lines.
 #![cfg(all(unix, feature = "server"))]
 
 use std::io::{BufRead, BufReader, Write};
@@ -15,15 +15,15 @@ const SERVERS: usize = 3;
 const FILES: i64 = 12;
 const ROWS_OF_FILE: i64 = 50_000;
 
-/// So many rounds of killing a server, unless `COSCAN_RING_ROUNDS` says how many.
+/// The number of rounds in which a server is killed, unless `COSCAN_RING_ROUNDS` sets it.
 const ROUNDS: usize = 4;
 
-/// Reads all that the table has.
+/// A query that reads the whole table.
 const QUERY: &str = "SELECT count(*), sum(n), sum(length(text)) FROM t";
 
 struct Ring {
     directory: TempDir,
-    /// Where each server listens for the others.
+    /// The addresses at which the servers listen for each other.
     addresses: Vec<String>,
     mode: &'static str,
     servers: Vec<Server>,
@@ -56,7 +56,7 @@ impl Ring {
         }
         let key = coscan(&["ring", "key"]);
         std::fs::File::create(directory.path().join("ring.key")).unwrap().write_all(&key).unwrap();
-        // All at once, so that they differ.
+        // All ports are bound at the same time, so that they differ.
         let ports: Vec<_> =
             (0..SERVERS).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let addresses = ports.iter().map(|port| port.local_addr().unwrap().to_string()).collect();
@@ -87,7 +87,7 @@ impl Ring {
         command.args(["--ring-mode", self.mode]);
         command.args(["--ring-store", &text(self.directory.path())]);
         command.args(["--ring-key", &text(&self.path("ring.key"))]);
-        // It learns of the others from the first.
+        // The server finds the others through the first.
         command.args(["--ring-join", &self.addresses[0]]);
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -173,7 +173,7 @@ async fn come_and_go(mode: &'static str) {
     }
     assert!(sent > 0);
     for round in 0..rounds() {
-        // One stays. Another is killed, or hangs, while it is asked, and comes back.
+        // One server stays. Another one is killed, or hangs, while it is queried, and returns.
         let other = 1 + round % 2;
         let hangs = round / 2 % 2 == 1;
         let (stays, others) = ring.servers.split_first_mut().unwrap();
@@ -254,7 +254,7 @@ fn the_demonstration_shows_what_each_mode_reads_and_leaves_no_server() {
     }
 }
 
-/// Whether a process has a text in its arguments.
+/// Whether any process has a text in its arguments.
 #[cfg(target_os = "linux")]
 fn runs_with(text: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();

@@ -1,4 +1,4 @@
-//! `coscan serve` and `coscan user` as people run them.
+//! `coscan serve` and `coscan user`, run by their command lines.
 #![cfg(feature = "server")]
 
 use std::fs;

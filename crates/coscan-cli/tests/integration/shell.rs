@@ -1,4 +1,4 @@
-//! `coscan sql` when something is in the way: names, files, settings, memory, depth.
+//! `coscan sql` with unusual names, files, settings, memory limits and nesting depth.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -12,7 +12,7 @@ fn sql(directory: &Path, arguments: &[&str]) -> Output {
     command.args(["sql", "-q", "--format", "csv"]).args(arguments).output().unwrap()
 }
 
-/// What it prints.
+/// Returns the output of a successful run.
 fn answer(directory: &Path, arguments: &[&str]) -> String {
     let output = sql(directory, arguments);
     assert!(output.status.success(), "{arguments:?}: {}", errors(&output));
@@ -23,14 +23,14 @@ fn errors(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Why it fails.
+/// Returns the error output of a failed run.
 fn failure(directory: &Path, arguments: &[&str]) -> String {
     let output = sql(directory, arguments);
     assert!(!output.status.success(), "{arguments:?}");
     errors(&output)
 }
 
-/// A directory with files, each of the rows of a query.
+/// A directory with files that have the rows of queries.
 fn files(files: &[(&str, &str)]) -> TempDir {
     let directory = TempDir::new().unwrap();
     for (name, query) in files {

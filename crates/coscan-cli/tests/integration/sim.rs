@@ -1,4 +1,4 @@
-//! `coscan sim` as people run it.
+//! `coscan sim`, run by its command line.
 
 use std::process::{Command, Output, Stdio};
 
@@ -18,7 +18,7 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What is said when it fails.
+/// Returns the error output of a failed run.
 fn failure(arguments: &[&str]) -> String {
     let output = coscan(arguments);
     let text = String::from_utf8(output.stderr).unwrap();
@@ -125,7 +125,8 @@ fn an_interrupt_ends_a_long_run() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // A signal that comes before the command listens ends the process, too: ask until it has gone.
+    // A signal that arrives before the command listens also ends the process, so signals are sent
+    // until it has ended.
     while child.try_wait().unwrap().is_none() {
         let pid = child.id().to_string();
         Command::new("kill").args(["-INT", &pid]).stderr(Stdio::null()).status().unwrap();

@@ -10,11 +10,11 @@ pub struct ClassKey {
     pub scans: IndexSet<ScanPosition>,
     /// Column groups with a page that is neither in the pool nor being read.
     pub cold: IndexSet<GroupIndex>,
-    /// Of those, the column groups of which all these pages are in the pool of another server.
+    /// The cold column groups whose cold pages are all in the pool of another server.
     pub nearby: IndexSet<GroupIndex>,
     /// Column groups with a page that is being read.
     pub reading: IndexSet<GroupIndex>,
-    /// Column groups with a page that is in the pool.
+    /// Column groups with a page in the pool.
     pub cached: IndexSet<GroupIndex>,
 }
 
@@ -56,7 +56,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Its index, given to another class when this one is empty.
+    /// Its index, which is given to another class once this one is empty.
     #[must_use]
     pub fn index(&self) -> ClassIndex {
         self.index

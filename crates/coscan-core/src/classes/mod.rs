@@ -36,7 +36,7 @@ pub struct Classes {
     members: Vec<Member>,
     /// The column groups of each running scan.
     groups: Vec<IndexSet<GroupIndex>>,
-    /// The scans that read each column group: the same the other way round.
+    /// The scans that read each column group: the inverse of `groups`.
     readers: Vec<IndexSet<ScanPosition>>,
     /// Classes with cold column groups that some scan needs, by the number of scans that need the class.
     to_read: BTreeSet<(usize, ClassIndex)>,
@@ -48,7 +48,7 @@ impl Classes {
     /// Bytes of memory for a chunk.
     pub(crate) const CHUNK_MEMORY_BYTES: usize = size_of::<Member>();
 
-    /// Those of a table of so many column groups, without chunks.
+    /// The classes of a table with `group_count` column groups and no chunks.
     pub(crate) fn new(group_count: usize) -> Self {
         Self {
             classes: Vec::new(),
@@ -131,12 +131,12 @@ impl Classes {
         &self.readers
     }
 
-    /// Classes with cold column groups that some scan needs, those that most scans need in front.
+    /// Classes with cold column groups that some scan needs, most needed first.
     pub fn to_read(&self) -> impl Iterator<Item = &Class> + '_ {
         self.to_read.iter().rev().map(|&(_, index)| self.get(index))
     }
 
-    /// Classes with cached column groups that some scan needs, those that fewest scans need in front.
+    /// Classes with cached column groups that some scan needs, least needed first.
     pub fn in_pool(&self) -> impl Iterator<Item = &Class> + '_ {
         self.in_pool.iter().map(|&(_, index)| self.get(index))
     }
@@ -182,7 +182,7 @@ impl Classes {
         self.change_all(std::iter::once(chunk), change);
     }
 
-    /// Changes many chunks in the same way: those of one class stay together.
+    /// Changes many chunks in the same way. Chunks of one class stay together.
     pub(crate) fn change_all(
         &mut self,
         chunks: impl Iterator<Item = ChunkIndex>,

@@ -81,7 +81,7 @@ impl Deref for RecordedManager {
     }
 }
 
-/// For each command: its name in the log with its arguments, what it returns, and the call.
+/// Takes for each command its name in the log with its arguments, its return type, and the call.
 macro_rules! commands {
     ($(
         $name:ident { $($(#[$form:meta])? $argument:ident: $type:ty),* } -> $returned:ty
@@ -198,7 +198,7 @@ commands! {
 }
 
 impl Command {
-    /// Its time; `None` for commands without one.
+    /// The time of the command; `None` for commands without one.
     #[must_use]
     pub fn now(&self) -> Option<Time> {
         match self {

@@ -12,7 +12,7 @@ use crate::layout::Layout;
 struct Written {
     groups: usize,
     pages: Vec<(GroupIndex, u64)>,
-    /// Rows, and for each column group the pages.
+    /// The rows of each chunk, and its pages for each column group.
     chunks: Vec<(u64, Vec<Vec<PageIndex>>)>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
 }
 
 impl Written {
-    /// The first fault, if it has one: text from outside must not reach the assertions of the builder.
+    /// The first fault, if there is one. Text from outside must not reach the assertions of the builder.
     fn fault(&self) -> Option<&'static str> {
         let group_of = |page: &PageIndex| self.pages.get(page.as_usize()).map(|&(group, _)| group);
         let fits = |(group, slice): (usize, &Vec<PageIndex>)| {

@@ -54,7 +54,7 @@ pub struct Header {
     pub version: u32,
     /// The name of the policy, with its usual parameters.
     pub policy: String,
-    /// Processors of the machine. No decision depends on them; a simulation of the run does.
+    /// The number of processors of the machine. No decision depends on it; a simulation of the run does.
     pub cores: usize,
     /// The limits.
     pub config: Config,
@@ -148,14 +148,14 @@ impl fmt::Display for Log {
     }
 }
 
-/// Its line in a log, without the end of line.
+/// Writes the line of the header in a log, without the end of line.
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_line(f, self)
     }
 }
 
-/// Its line in a log, without the end of line.
+/// Writes the line of the entry in a log, without the end of line.
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_line(f, self)

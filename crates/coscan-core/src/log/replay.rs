@@ -58,7 +58,7 @@ impl Log {
         self.replay_watched(|_, _| ())
     }
 
-    /// As [`Self::replay`], and shows the manager after each entry to `watch`.
+    /// Replays as [`Self::replay`] does, and shows the manager after each entry to `watch`.
     ///
     /// # Errors
     /// As [`Self::replay`].
@@ -109,7 +109,7 @@ impl Log {
 }
 
 impl Command {
-    /// Whether it satisfies the contract of the manager, which panics otherwise.
+    /// Whether the command satisfies the contract of the manager, which panics otherwise.
     fn fits(&self, manager: &ActiveBufferManager) -> bool {
         match self {
             Self::PageLoaded { load, page, .. } | Self::PageFailed { load, page, .. } => manager

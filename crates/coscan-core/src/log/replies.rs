@@ -10,21 +10,21 @@ use crate::ids::{ChunkIndex, PageId, ScanId, TableId, TicketId};
 pub enum Reply {
     /// The first of new pages.
     Pages(PageId),
-    /// A new table and the first of its pages.
+    /// A new table, and the first of its pages.
     Layout(TableId, PageId),
     /// The indexes of new chunks.
     Chunks(Vec<ChunkIndex>),
     /// Whether a page that was offered was taken.
     Taken(bool),
-    /// The name of a new table.
+    /// The id of a new table.
     Table(TableId),
-    /// The name of a new scan.
+    /// The id of a new scan.
     Scan(ScanId),
     /// The bytes that the pool may hold, or that were handed out.
     // The name in older logs.
     #[serde(alias = "pool_bytes")]
     Bytes(u64),
-    /// The name of a request for memory.
+    /// The ticket of a request for memory.
     Ticket(TicketId),
     /// An error.
     Refused,

@@ -62,7 +62,7 @@ impl ActiveBufferManager {
         }
     }
 
-    /// A worker has gone, or cannot use its chunk: until it asks again it neither waits nor counts as at work, and
+    /// A worker has gone, or cannot use its chunk. Until it asks again it neither waits nor counts as at work, and
     /// nothing is read for it. A chunk whose pages it has not released goes back to the needs of its scan.
     pub fn withdraw_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
@@ -85,8 +85,8 @@ impl ActiveBufferManager {
         }
     }
 
-    /// The query of a worker is paused: it waits for something else, or its rows are not taken. The worker does not
-    /// count as at work until it asks again.
+    /// The query of a worker is paused, because it waits for something else or its rows are not taken. The worker does
+    /// not count as at work until it asks again.
     pub fn pause_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
         self.state.change_scan(scan, |scan| {
@@ -115,7 +115,7 @@ impl ActiveBufferManager {
         self.state.remove_need(scan, &unneeded);
     }
 
-    /// Ends a scan, finished or not: its pages are no longer in use or needed by it. Its loads in flight continue. A
+    /// Ends a scan, finished or not. Its pages are no longer in use or needed by it. Its loads in flight continue. A
     /// scan that needs many chunks is better [pruned](Self::prune_scan) before, step by step.
     pub fn cancel_scan(&mut self, now: Time, scan: ScanId) {
         let Some(registered) = self.state.scans.get(&scan) else { return };
@@ -139,8 +139,8 @@ impl ActiveBufferManager {
         self.evict(pages);
     }
 
-    /// Evicts every page that no running scan needs and that was not used since the last call. Called at intervals, it
-    /// gives idle memory back.
+    /// Evicts every page that no running scan needs and that was not used since the last call. Calling this at
+    /// intervals frees idle memory.
     pub fn evict_idle(&mut self, now: Time) {
         self.at(now);
         let began = self.state.pool.begin_period();

@@ -25,7 +25,7 @@ impl ActiveBufferManager {
         };
         let (active, max) = (self.state.active_workers(), self.config.active_workers_max);
         let next = if self.is_overdue(first) {
-            // I5: workers that may never be done with their chunks do not count.
+            // I5: workers that may never finish their chunks do not count.
             Some(first).filter(|_| (active - self.state.overdue_workers()) / 2 < max)
         } else if let Some(short) = self.preferred(&self.ready_short()) {
             let may_bypass = || active / 2 < max || self.state.scans[&short].is_lookup();
@@ -56,7 +56,7 @@ impl ActiveBufferManager {
     }
 
     /// Scans with a waiting worker and a chunk for it: those that have waited longest, those that need least, and those
-    /// that can use most decoded columns.
+    /// that can use the most decoded columns.
     fn ready(&self) -> Vec<ScanId> {
         let ready = &self.state.scan_index.ready;
         let waited = ready.by_ticket.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
@@ -65,7 +65,7 @@ impl ActiveBufferManager {
         self.in_turn(waited.chain(needing).chain(decoded))
     }
 
-    /// The smallest of them that are short.
+    /// The smallest ready scans that are short.
     fn ready_short(&self) -> Vec<ScanId> {
         let bounds = self.policy.priority_bounds(&self.state);
         let short = self.state.scan_index.ready.by_size.range(..(bounds.short_below, ScanId(0)));
@@ -140,7 +140,7 @@ impl ActiveBufferManager {
         self.actions.push_back(Action::Deliver { scan: id, worker, chunk });
     }
 
-    /// A worker keeps the chunk that it was handed: it does not go back to the scan any more, to be handed out again.
+    /// Counts a chunk as kept by its worker: it does not return to the needs of the scan any more.
     pub(super) fn count_kept(&mut self, id: ScanId, chunk: ChunkIndex, found: bool) {
         let (mut bytes_read, mut bytes_reused) = (0, 0);
         for page in self.state.pages_of(&self.state.scans[&id], chunk) {

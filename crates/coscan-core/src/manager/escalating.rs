@@ -15,7 +15,8 @@ impl ActiveBufferManager {
             return;
         }
         let bounds = self.policy.priority_bounds(&self.state);
-        // Those of whole chunks are few, since each reads few chunks; those of selected pages are found by their chunks.
+        // Tiny scans of whole chunks are few, since each reads few chunks. Tiny scans of selected
+        // pages are found by their chunks.
         let whole = self.state.tiny_scans(bounds).filter(|scan| !scan.is_sparse());
         let waiting: Vec<_> = whole.filter(|scan| scan.starving_since().is_some()).collect();
         let is_awaited = |load: &Load| {

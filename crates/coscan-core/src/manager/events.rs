@@ -20,8 +20,8 @@ impl ActiveBufferManager {
         self.end_finished_loads();
     }
 
-    /// A page of a load could not be read, also not when tried again. All scans that need it fail at once, interests do not: to read it
-    /// again for each of them would only delay their errors. Each gives up what it needs when the caller
+    /// A page of a load could not be read, even after retries. All scans that need it fail at once, except interests:
+    /// reading it again for each scan would only delay the errors. The needs of each scan remain until the caller
     /// [prunes](Self::prune_scan) or cancels it.
     ///
     /// # Panics
@@ -56,7 +56,7 @@ impl ActiveBufferManager {
         record.from_peers.retain(|&from_peer| from_peer != page);
     }
 
-    /// Ends the loads that have reported all their pages and hold no page that another load still reads: until then
+    /// Ends the loads that have reported all their pages and hold no page that another load still reads. Until then
     /// they keep their chunk whole.
     fn end_finished_loads(&mut self) {
         let finished = |load: &Load| {

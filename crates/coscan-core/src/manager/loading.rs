@@ -12,12 +12,13 @@ use crate::scan::{PriorityClass, Scan};
 use crate::slots::{LoadSlots, loads_by_device};
 use crate::state::{Load, LoadOrigin};
 
-/// Loads that a decision proposes without finding space for them: the bound on its cost. Scans of lower rank are proposed
-/// as soon as space comes free, or their waiting has raised their rank.
+/// Loads that a decision proposes without finding space for them: the bound on its cost. Scans of lower rank are
+/// proposed as soon as space comes free, or once their waiting has raised their rank.
 const REFUSED_MAX: usize = 8;
 
 impl ActiveBufferManager {
-    /// Starts the load of the highest rank that fits. True if one was started, or a scan was told that there is no space.
+    /// Starts the load of the highest rank that fits. Returns true if one was started, or a scan was told that there is
+    /// no space.
     pub(super) fn start_load(&mut self) -> bool {
         self.space_deadline = None;
         let lacked_space = std::mem::take(&mut self.lacks_space);
@@ -35,7 +36,7 @@ impl ActiveBufferManager {
         self.start_ranked_load(&mut slots, &mut kept) || self.answer_remote(&open, &kept)
     }
 
-    /// Notes in `kept` the devices for which space that comes free is kept for a scan.
+    /// Starts a load by rank. Notes in `kept` the devices for which space that comes free is kept for a scan.
     fn start_ranked_load(&mut self, slots: &mut LoadSlots, kept: &mut BTreeSet<DeviceId>) -> bool {
         let mut without_space = BTreeSet::new();
         while without_space.len() < REFUSED_MAX
@@ -75,9 +76,10 @@ impl ActiveBufferManager {
             && RELAXED.into_iter().any(|strictness| self.try_loads(strictness, slots))
     }
 
-    /// After no load could be started: each scan that reads for another server, and may take a slot, is read for or told that
-    /// there is no space. It never waits for space, whoever ranks before it: that may be what the other server waits for. Nor
-    /// does it take space that is kept for a scan: others that keep coming would take it all.
+    /// Starts a load for a scan that reads for another server and may take a slot, or tells it that there is no space.
+    /// Called after no load could be started. Such a scan never waits for space, whatever ranks before it, since the
+    /// other server may be waiting for that very space. Nor does it take space that is kept for a scan: further such
+    /// scans would take all of it.
     fn answer_remote(&mut self, open: &LoadSlots, kept: &BTreeSet<DeviceId>) -> bool {
         let Some(scan) = self.next_remote(open) else { return false };
         let id = scan.id();
@@ -100,9 +102,10 @@ impl ActiveBufferManager {
         scans.filter_map(|&(_, id)| self.state.scan(id)).find(|scan| open.admit(scan))
     }
 
-    /// Starts a load of pages in the pools of other servers, which takes no slot of a device. True if one was started.
+    /// Starts a load of pages in the pools of other servers, which takes no slot of a device. Returns true if one was
+    /// started.
     fn start_nearby_load(&mut self, lacked_space: bool) -> bool {
-        // Space that is kept for a scan is not for these.
+        // Space that is kept for a scan is not used for these loads.
         let waiting = self.state.scan_index.waiting.iter().take(REFUSED_MAX);
         let mut phases = waiting.map(|&(_, scan)| self.space_phase(scan));
         if self.state.scan_index.nearby_candidates.is_empty()
@@ -128,7 +131,7 @@ impl ActiveBufferManager {
         self.policy.choose_load(&self.state, &Attempt { strictness, without_space, slots })
     }
 
-    /// Starts the load of the highest rank that fits with victims chosen like that. True if one was started.
+    /// Starts the load of the highest rank that fits with victims of this strictness. Returns true if one was started.
     fn try_loads(&mut self, strictness: Strictness, slots: &LoadSlots) -> bool {
         let mut without_space = BTreeSet::new();
         while let Some(plan) = self.propose(strictness, &without_space, slots) {
@@ -140,7 +143,7 @@ impl ActiveBufferManager {
         false
     }
 
-    /// Starts a load if it fits, if not whole then the part that its own scan needs.
+    /// Starts a load if it fits; if it does not fit whole, the part that its own scan needs.
     fn try_load(&mut self, plan: &LoadPlan, strictness: Strictness) -> bool {
         let relaxed = strictness > Strictness::Strict;
         let scan = self.state.scan(plan.scan).expect("a load is for a running scan");
@@ -165,7 +168,7 @@ impl ActiveBufferManager {
         false
     }
 
-    /// Pages to evict so that a load fits, all or none.
+    /// The pages to evict so that a load fits; `None` if they are not enough.
     fn find_space(&mut self, plan: &LoadPlan, strictness: Strictness) -> Option<Vec<PageId>> {
         let load_bytes: u64 = plan.pages.iter().map(|&id| self.state.bytes_of(id)).sum();
         let bytes = (self.state.held_bytes() + load_bytes).saturating_sub(self.state.pool_bytes());
@@ -181,8 +184,8 @@ impl ActiveBufferManager {
         (freed >= bytes).then_some(victims)
     }
 
-    /// Whether there may be victims of so many bytes for a scan. One search answers for all scans that wait, and one for
-    /// all others.
+    /// Whether there may be `bytes` of victims for a scan. One search answers for all scans that wait, and one for all
+    /// others.
     fn may_find(&mut self, scan: ScanId, bytes: u64) -> bool {
         let waits = self.state.scan(scan).is_some_and(|scan| scan.starving_since().is_some());
         let known = self.victim_bytes_max[usize::from(waits)];
@@ -200,7 +203,7 @@ impl ActiveBufferManager {
         let scan = self.state.scan(plan.scan).expect("a load is for a running scan");
         let (table, device) = (scan.table, scan.device);
         let source = |&id: &PageId| self.state.page(id).source;
-        // Whoever asked this server is never told to ask another.
+        // A server that asked this one is never told to ask another.
         let may_ask = |id: &&PageId| !scan.is_remote() && source(id) != Source::Device;
         let from_peers: Vec<_> = plan.pages.iter().filter(may_ask).copied().collect();
         let origin = match from_peers.is_empty() {

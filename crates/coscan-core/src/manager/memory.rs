@@ -1,4 +1,4 @@
-//! Commands of memory, and of the size of the pool, which gives way to those who need memory beside it.
+//! Commands of memory, and of the size of the pool, which shrinks when memory is needed beside it.
 
 use super::ActiveBufferManager;
 use crate::action::Action;
@@ -71,7 +71,7 @@ impl ActiveBufferManager {
         self.take_memory(now, bytes, 0).unwrap_or(0)
     }
 
-    /// Memory that was handed out is returned. It goes to those who wait, or else to the pool.
+    /// Takes back memory that was handed out. It goes to requests that wait, or else to the pool.
     ///
     /// # Panics
     /// If more returns than was handed out.
@@ -207,7 +207,7 @@ impl ActiveBufferManager {
         self.fit_pool();
     }
 
-    /// The pool gives up what it can, since someone waits for so many bytes who is not overtaken any more.
+    /// Shrinks the pool as far as possible for a waiting request of this many bytes, which is not overtaken any more.
     fn save_up(&mut self, bytes: u64) {
         let (memory, pool) = (self.memory.as_ref().expect("someone waits"), self.pool_size());
         let left_bytes = memory.left_bytes().saturating_sub(bytes);

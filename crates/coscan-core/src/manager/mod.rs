@@ -34,25 +34,25 @@ use crate::state::State;
 pub struct Config {
     /// Bytes that the pool may hold, including those being read.
     pub pool_bytes: u64,
-    /// Loads in flight from each device: enough to keep it busy, few enough that a new scan is served soon. As many
-    /// urgent loads may be added.
+    /// Loads in flight from each device: enough to keep it busy, few enough that a new scan is served soon. The same
+    /// number of urgent loads may be added.
     pub loads_in_flight_max: usize,
     /// The fixed cost of a request in bytes: latency times bandwidth of the device. An index selection reads single
     /// pages if that costs less than whole chunks [CS04 §4.2].
     #[serde(default)]
     pub request_cost_bytes: u64,
-    /// Nanoseconds for which a scan waits for busy workers to free space. Then space is reserved for it: what comes
-    /// free is kept until it is enough.
+    /// Nanoseconds for which a scan waits for busy workers to free space. After that, space is reserved for it: what
+    /// comes free is kept until it is enough.
     pub space_timeout_ns: u64,
-    /// Workers at work at once under a policy that schedules processors: as many as the cores can use. Paused workers
-    /// do not count, see [`ActiveBufferManager::pause_worker`].
+    /// Workers at work at once under a policy that schedules processors: the number that the cores can use. Paused
+    /// workers do not count, see [`ActiveBufferManager::pause_worker`].
     pub active_workers_max: usize,
     /// Nanoseconds of waiting after which a scan is overdue under a policy that schedules processors. An overdue worker
-    /// with a ready chunk is handed it before all others, beyond [`Self::active_workers_max`] up to twice as many, not
-    /// counting workers that have been busy with one chunk for as long. An overdue scan is read for first; of several
-    /// the one that has waited longest.
+    /// with a ready chunk is handed it before all others, beyond [`Self::active_workers_max`] up to twice that number,
+    /// not counting workers that have been busy with one chunk for as long. An overdue scan is read for first; of
+    /// several, the one that has waited longest.
     pub wait_max_ns: u64,
-    /// Nanoseconds after which held-back workers are looked at again: some of those at work may be paused by then.
+    /// Nanoseconds after which held-back workers are reconsidered, since some of those at work may be paused by then.
     pub recheck_interval_ns: u64,
 }
 
@@ -112,7 +112,7 @@ impl Default for Config {
 /// ```
 ///
 /// # Determinism
-/// The same calls with the same times give the same actions.
+/// Equal calls with equal times give equal actions.
 ///
 /// # Safety rules
 /// Whatever the policy chooses:
@@ -138,10 +138,10 @@ pub struct ActiveBufferManager {
     space_deadline: Option<Time>,
     /// Whether the last decision found no space for a load.
     lacks_space: bool,
-    /// When ready workers are looked at again that are held back from processors; `None` if none is.
+    /// When ready workers that are held back from processors are reconsidered; `None` if there are none.
     recheck_held_back: Option<Time>,
-    /// In the decision that is being made, for loads of scans that do not wait and of those that do: bytes of victims that
-    /// there are at most, and how many were looked for.
+    /// The largest number of bytes of victims and the number of bytes looked for, in the decision that is being made:
+    /// for loads of scans that do not wait, and of those that do.
     victim_bytes_max: [Option<(u64, u64)>; 2],
     /// Whether anything changed since no load could be chosen.
     changed: bool,
@@ -183,7 +183,7 @@ impl ActiveBufferManager {
         if self.actions.is_empty() {
             self.answer_waiting();
         }
-        // After deliveries: what a worker waits for is not evicted for others.
+        // Evictions follow deliveries: what a worker waits for is not evicted for others.
         if self.actions.is_empty() {
             self.meet_requests();
         }
@@ -273,7 +273,7 @@ impl ActiveBufferManager {
         self.changed = true;
     }
 
-    /// It is later, which alone lets no load start.
+    /// Advances the time, which alone lets no load start.
     fn pass_time(&mut self, now: Time) {
         self.state.now = self.state.now.max(now);
     }

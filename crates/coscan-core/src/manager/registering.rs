@@ -12,7 +12,7 @@ use crate::state::State;
 use crate::table::Table;
 
 impl ActiveBufferManager {
-    /// Registers an interest: column groups of chunks that another server wants. An interest is a scan without workers. It
+    /// Registers an interest: column groups of chunks that another server needs. An interest is a scan without workers. It
     /// makes pages stay longer and be chosen sooner, but nothing is read for it and it never waits.
     /// [Extend](Self::extend_scan), [prune](Self::prune_scan) and [cancel](Self::cancel_scan) it like a scan.
     ///
@@ -109,9 +109,10 @@ impl ActiveBufferManager {
         Ok(id)
     }
 
-    /// Adds chunks to the needs of a scan: a scan of many is registered in steps. Chunks that it still needs are not added
-    /// twice; chunks that it was handed are handed out again. Workers that were told that no chunk is left may ask again.
-    /// Of a sparse scan the pages of these chunks are among those that it was started with.
+    /// Adds chunks to the needs of a scan, so that a scan of many can be registered in steps. Chunks that it still
+    /// needs are not added twice; chunks that it was handed are handed out again. Workers that were told that no chunk
+    /// is left may ask again. The pages that a sparse scan reads of these chunks must be among those that it was
+    /// started with.
     ///
     /// Does nothing if the scan does not run any more, or has failed.
     ///
@@ -139,7 +140,7 @@ impl ActiveBufferManager {
         Ok(())
     }
 
-    /// Bytes of the largest of some chunks, if the pool can hold it.
+    /// The bytes of the largest of some chunks, if the pool can hold it.
     fn check_size(
         &self,
         table: TableId,
@@ -173,7 +174,7 @@ impl ActiveBufferManager {
     }
 }
 
-/// These chunks of a table, each once and in order, if it has them.
+/// These chunks of a table, each once and in order, if the table has them.
 fn known_chunks(
     table: &Table,
     chunks: &[Range<ChunkIndex>],
@@ -188,7 +189,7 @@ fn known_chunks(
     Ok(chunks)
 }
 
-/// Bytes of the largest of some chunks of a table, counting some column groups.
+/// The bytes of the largest of some chunks of a table, counting only some column groups.
 fn largest_chunk_bytes(
     state: &State,
     table: TableId,

@@ -12,15 +12,15 @@ use crate::ids::{ScanId, Time};
 use crate::policy::Strictness;
 use crate::slots::LoadSlots;
 
-/// Slip 7 in `docs/papers.md`: with few free slots the exclusions are relaxed one by one, or no scan would go on.
+/// Slip 7 in `docs/papers.md`: with few free slots the exclusions are relaxed one by one, or no scan would proceed.
 pub(super) const RELAXED: [Strictness; 2] = [Strictness::MayStarve, Strictness::MayEvictOwn];
 
-/// Phases after the timeout that are skipped while workers are held back from processors. They go on soon; evicting
-/// their chunks for a scan that is then held back itself could go on without end. Later phases are not skipped, since
-/// under heavy load some worker is always held back.
+/// Phases after the timeout that are skipped while workers are held back from processors. Those workers proceed soon,
+/// and evicting their chunks for a scan that is then held back itself could repeat without end. Later phases are not
+/// skipped, since under heavy load some worker is always held back.
 const PHASES_FOR_HELD_BACK: u32 = 2;
 
-/// The step in which a scan is that waits for space.
+/// The step that a scan that waits for space is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SpacePhase {
     /// Within its timeout.
@@ -48,8 +48,9 @@ impl ActiveBufferManager {
         SpacePhase::Reserved { until: Time(since.0.saturating_add(end_ns)) }
     }
 
-    /// Whether victims may be chosen less strictly for any scan: one waits for space, and nothing will free some soon. If
-    /// something may, sets the deadline to the end of the scan's timeout. `slots` are closed where loads are in flight.
+    /// Whether victims may be chosen less strictly for any scan, because one waits for space and nothing will free some
+    /// soon. If something may, sets the deadline to the end of the scan's timeout. `slots` are closed where loads are
+    /// in flight.
     pub(super) fn may_relax(&mut self, slots: &LoadSlots) -> bool {
         if self.recheck_held_back.is_some() || slots.are_closed(self.state.devices()) {
             return false;
@@ -72,7 +73,7 @@ impl ActiveBufferManager {
         Some(Time(since.0.saturating_add(self.config.space_timeout_ns)))
     }
 
-    /// Since when a scan waits that cannot go on before something is read for it.
+    /// The time since which a scan has waited that cannot proceed before something is read for it.
     pub(super) fn waits_for_data_since(&self, scan: ScanId) -> Option<Time> {
         let scan = self.state.scan(scan)?;
         if self.policy.schedules_workers() { scan.starving_since() } else { scan.waiting_since() }

@@ -6,8 +6,8 @@ use crate::scan::ScanSpec;
 use crate::set::IndexSet;
 use crate::state::State;
 
-/// The selected pages that a scan reads, in order; `None` if it reads whole chunks. It reads what costs less: a request for
-/// each run of neighbouring pages of a chunk costs its bytes plus `request_cost_bytes`.
+/// The selected pages that a scan reads, in order; `None` if it reads whole chunks. The scan reads what costs less. A
+/// request for each run of neighbouring pages of a chunk costs its bytes plus `request_cost_bytes`.
 pub(super) fn sparse_pages(
     state: &State,
     spec: &ScanSpec,

@@ -18,13 +18,13 @@ impl ActiveBufferManager {
         self.state.pages.add(bytes)
     }
 
-    /// About how many bytes of memory core needs for so many pages, whether or not they are in the pool.
+    /// The approximate memory in bytes that core needs for this number of pages, whether or not they are in the pool.
     #[must_use]
     pub fn memory_bytes_for_pages(pages: usize) -> u64 {
         (pages * size_of::<Page>()) as u64
     }
 
-    /// About how many bytes of memory core needs for these chunks.
+    /// The approximate memory in bytes that core needs for these chunks.
     #[must_use]
     pub fn memory_bytes_for_chunks(chunks: &[ChunkSpec]) -> u64 {
         chunks.iter().map(Table::memory_bytes_for).sum::<usize>() as u64

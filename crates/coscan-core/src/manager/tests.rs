@@ -1,4 +1,4 @@
-//! What commands cost, as steps that are counted.
+//! The cost of commands, as counted steps.
 
 use crate::{
     ActiveBufferManager, ChunkIndex, Config, DeviceId, GroupIndex, Layout, Order, PolicyKind,

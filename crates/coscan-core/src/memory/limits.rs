@@ -14,7 +14,7 @@ pub struct MemoryLimits {
     pub budget_bytes: u64,
     /// The most that the pool may be.
     pub pool_ceiling_bytes: u64,
-    /// The pool does not give way below this. A lower ceiling takes precedence.
+    /// The pool does not shrink below this for others. A lower ceiling takes precedence.
     pub pool_floor_bytes: u64,
     /// Nanoseconds of waiting after which a request is overdue: none of its stage or a later one may overtake it. Half of
     /// the time that the caller lets a request wait is usual.
@@ -28,13 +28,14 @@ impl MemoryLimits {
         self.budget_bytes.saturating_sub(self.floor_bytes())
     }
 
-    /// Whether a request made at `since` is overdue: it may not be overtaken any more.
+    /// Whether a request made at `since` is overdue, so that it may not be overtaken any more.
     #[must_use]
     pub fn is_overdue(&self, now: Time, since: Time) -> bool {
         now.since(since) >= self.overtaking_ns
     }
 
-    /// How much further than necessary the pool shrinks for others: spare memory, so that it does not move each time.
+    /// The bytes by which the pool shrinks further than necessary for others: spare memory, so that it does not move
+    /// each time.
     #[must_use]
     pub fn quantum_bytes(&self) -> u64 {
         self.pool_ceiling_bytes / GROWTH_STEPS / 2
@@ -44,7 +45,7 @@ impl MemoryLimits {
         self.pool_floor_bytes.min(self.pool_ceiling_bytes)
     }
 
-    /// A quantum less than these bytes, but not less than the floor.
+    /// These bytes less a quantum, but not less than the floor.
     pub(super) fn with_slack(&self, bytes: u64) -> u64 {
         bytes - self.quantum_bytes().min(bytes.saturating_sub(self.floor_bytes()))
     }

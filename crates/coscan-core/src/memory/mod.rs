@@ -1,16 +1,16 @@
-//! Memory: one budget for the pool and for what others hold beside it, and the requests that wait for some.
+//! Memory: one budget for the pool and for what others hold beside it, and the requests that wait for memory.
 //!
 //! Memory that is *handed out* belongs to the caller until the caller returns it. The rest of the budget is the pool's, up
-//! to its ceiling. The pool gives way to others at once, down to its floor, except for pages in use or being read. The
+//! to its ceiling. The pool shrinks for others at once, down to its floor, except for pages in use or being read. The
 //! bytes handed out and the limit of the pool never exceed the budget (I7). What the caller uses beyond what was handed
 //! out, the *overdraft*, is not counted here; it is covered as soon as possible
 //! ([`cover_overdraft`](crate::ActiveBufferManager::cover_overdraft)).
 //!
 //! A caller that cannot wait *takes* memory, and may be refused. One that can wait *requests* it, and gets a ticket.
-//! Requests are met by stage, then by the priority class of the scan, then by arrival. A request that fits overtakes one
-//! that does not: its scan may have to go on before there can be enough. But a request that has waited for
-//! [`MemoryLimits::overtaking_ns`] is *overdue*: it comes first in its stage, and until it is met, no other of its stage or
-//! a later one is. What comes free adds up until it is enough.
+//! Requests are met by stage, then by the priority class of the scan, then by arrival. A request that fits overtakes
+//! one that does not, because its scan may have to proceed before there can be enough. But a request that has waited
+//! for [`MemoryLimits::overtaking_ns`] is *overdue*: it comes first in its stage, and until it is met, no other of its
+//! stage or a later one is. What comes free adds up until it is enough.
 
 mod limits;
 mod queue;
@@ -46,10 +46,10 @@ pub(crate) struct PoolSize {
     pub(crate) least_bytes: u64,
 }
 
-/// What to do next for the requests.
+/// The next step in serving the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Service {
-    /// There is enough for this ticket, which is next.
+    /// This ticket is next, and there is enough for it.
     Meet(TicketId),
     /// An overdue request is next and does not fit: the pool gives up what it can towards these bytes.
     SaveUp(u64),
@@ -57,7 +57,7 @@ pub(crate) enum Service {
     Wait,
 }
 
-/// Memory handed out, and those who wait for some. It decides by numbers alone; the manager moves the pool.
+/// Memory handed out, and the requests that wait for memory. It decides by numbers alone; the manager moves the pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Arbitrator {
     limits: MemoryLimits,
@@ -97,7 +97,7 @@ impl Arbitrator {
         left.expect("I7: the pool and what is handed out share the budget")
     }
 
-    /// The limit below which the pool does not give way.
+    /// The limit below which the pool does not shrink for others.
     pub(crate) fn pool_bytes_min(&self, pool: PoolSize) -> u64 {
         self.limits.floor_bytes().max(pool.least_bytes).min(pool.limit_bytes)
     }
@@ -113,7 +113,7 @@ impl Arbitrator {
         }
     }
 
-    /// The limit that the pool should have: all that it may, but while requests wait at most `bytes_max`.
+    /// The limit that the pool should have: all that is left, but at most `bytes_max` while requests wait.
     pub(crate) fn pool_bytes_target(&self, bytes_max: u64) -> u64 {
         let target_bytes = self.left_bytes().min(self.limits.pool_ceiling_bytes);
         if self.has_requests() { target_bytes.min(bytes_max) } else { target_bytes }
@@ -147,7 +147,7 @@ impl Arbitrator {
         ticket
     }
 
-    /// Removes a ticket that waits. Returns the bytes that it was for.
+    /// Removes a waiting ticket. Returns the bytes that it was for.
     pub(crate) fn remove(&mut self, ticket: TicketId) -> Option<u64> {
         self.queues.iter_mut().find_map(|queue| queue.remove(ticket)).map(|request| request.bytes)
     }
@@ -156,7 +156,7 @@ impl Arbitrator {
         self.queues.iter().any(|queue| queue.oldest().is_some())
     }
 
-    /// What to do next for those who wait.
+    /// The next step in serving the requests that wait.
     pub(crate) fn next_service(&self, now: Time, pool: PoolSize) -> Service {
         let available_bytes = self.available_bytes(pool);
         for stage in MemoryStage::ALL {

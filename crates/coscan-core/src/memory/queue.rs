@@ -8,8 +8,8 @@ use crate::audit::{Discrepancy, same};
 use crate::ids::{TicketId, Time};
 use crate::scan::PriorityClass;
 
-/// What a worker requests memory for. Earlier stages are met first: others may wait for the memory that their workers
-/// hold.
+/// The purpose of a request for memory. Requests of earlier stages are met first, since others may wait for the memory
+/// that their workers hold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryStage {
@@ -27,7 +27,7 @@ impl MemoryStage {
 /// A request that waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    /// That of its scan when it was made.
+    /// The priority class that its scan had when the request was made.
     pub(crate) class: PriorityClass,
     pub(crate) bytes: u64,
     pub(crate) since: Time,
@@ -36,9 +36,9 @@ pub(crate) struct Request {
 /// The requests of a stage.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestQueue {
-    /// In order of arrival, since tickets count up.
+    /// The requests in order of arrival, since tickets count up.
     requests: BTreeMap<TicketId, Request>,
-    /// By priority class, then in order of arrival.
+    /// The requests by priority class, then in order of arrival.
     by_class: BTreeSet<(PriorityClass, TicketId)>,
     by_bytes: BTreeSet<(u64, TicketId)>,
 }
@@ -69,7 +69,7 @@ impl RequestQueue {
 
     /// The first request for at most these bytes.
     pub(super) fn first_within(&self, bytes: u64) -> Option<TicketId> {
-        // Mostly there is none: then nothing is walked over.
+        // Usually no request fits. Then nothing is walked over.
         self.least_bytes().filter(|&least_bytes| least_bytes <= bytes)?;
         let mut tickets = self.by_class.iter().map(|&(_, ticket)| ticket);
         tickets.find(|ticket| self.requests[ticket].bytes <= bytes)

@@ -1,5 +1,5 @@
-//! `attach`: a new scan starts where the running scan with the largest remaining overlap is, goes on to its end, wraps
-//! around and finishes where it began; least recently used pages are evicted [CS07 §3, §6.2].
+//! `attach`: a new scan starts where the running scan with the largest remaining overlap is, continues to the end,
+//! wraps around and finishes where it began. Least recently used pages are evicted [CS07 §3, §6.2].
 
 use crate::ids::{ChunkIndex, PageId, ScanId};
 use crate::policy::sequence::Sequence;
@@ -14,7 +14,7 @@ pub struct Attach {
 }
 
 impl Attach {
-    /// Bytes that two scans both need: of the chunks and columns that they share.
+    /// The bytes of the chunks and columns that two scans both need.
     fn overlap_bytes(state: &State, scan: &Scan, other: &Scan) -> u64 {
         let groups = scan.groups().iter().filter(|&group| other.groups().contains(group)).collect();
         let chunks = scan.needed().iter().filter(|&chunk| other.needed().contains(chunk));

@@ -1,8 +1,8 @@
-//! `elevator`: one cursor for a table moves forward over the chunks that some scan needs and reads the columns that any of
-//! them needs there; a chunk is evicted when no scan needs it [CS07 §3, §6.2]. Fewest reads, but fast scans wait for slow
-//! ones.
+//! `elevator`: one cursor for a table moves forward over the chunks that some scan needs and reads the columns that any
+//! of them needs there. A chunk is evicted when no scan needs it [CS07 §3, §6.2]. This needs the fewest reads, but fast
+//! scans wait for slow ones.
 //!
-//! Scans in order and scans of selected pages do not follow the cursor: their chunks are read one by one, as they need
+//! Scans in order and scans of selected pages do not follow the cursor. Their chunks are read one by one, as they need
 //! them.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Elevator {
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
     next: ChunkIndex,
-    /// When it last moved, as a count of loads: tables take turns.
+    /// When the cursor last moved, as a count of loads: tables take turns.
     moved: u64,
 }
 
@@ -32,7 +32,7 @@ impl Elevator {
         self.cursors.get(&table).copied().unwrap_or_default()
     }
 
-    /// A load of the next chunk at or after the cursor with cold pages, and all of those that its followers need.
+    /// A load of the next chunk at or after the cursor with cold pages, and all cold pages that its followers need.
     fn next_stop(&self, state: &State, table: TableId, attempt: &Attempt<'_>) -> Option<LoadPlan> {
         let cursor = self.cursor(table).next;
         let followers = state.scans_of(table).filter(|scan| follows(scan) && attempt.admits(scan));

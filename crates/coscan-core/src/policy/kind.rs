@@ -22,7 +22,7 @@ pub enum PolicyKind {
     Relevance2004,
     /// Scores of benefit and cost, as published.
     Relevance2007,
-    /// The same idea, improved, with processors scheduled, too.
+    /// The scores of `relevance-2007`, improved, with processors scheduled, too.
     #[default]
     Relevance,
 }
@@ -39,7 +39,7 @@ impl PolicyKind {
         PolicyKind::Relevance,
     ];
 
-    /// All policies, and those with switches also with each switch alone and with several: for tests.
+    /// All policies, and those with switches also with each switch alone and with several. For tests.
     pub fn variants() -> impl Iterator<Item = PolicyKind> {
         Self::ALL.into_iter().chain(Switches::TESTED.into_iter().map(PolicyKind::Predictive))
     }

@@ -79,7 +79,7 @@ impl Strictness {
 /// The conditions under which a policy proposes a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// How victims will be chosen for it.
+    /// The strictness with which victims will be chosen for the load.
     pub strictness: Strictness,
     /// Scans whose loads found no space in this round.
     pub without_space: &'a BTreeSet<ScanId>,
@@ -103,8 +103,8 @@ pub trait Policy: fmt::Debug + Send {
     /// A scan was registered.
     fn on_scan_started(&mut self, _state: &State, _scan: ScanId) {}
 
-    /// A running scan needs these chunks, too, which are in order. A scan of many is registered in steps: each should cost
-    /// no more than its chunks.
+    /// A running scan needs these chunks, too, which are in order. A scan of many is registered in steps, so each step
+    /// should cost no more than its chunks.
     fn on_scan_extended(&mut self, _state: &State, _scan: ScanId, _chunks: &[ChunkIndex]) {}
 
     /// A scan was removed.
@@ -142,16 +142,16 @@ pub trait Policy: fmt::Debug + Send {
     /// Every page MUST satisfy [`EvictionRequest::may_evict`].
     fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId>;
 
-    /// Bytes of victims that [`Self::choose_victims`] finds at most at [`Strictness::Strict`] for any load of a scan that
-    /// waits for data, or of one that does not; or at least `enough`, if there may be as many. A load that needs more is
-    /// not tried.
+    /// The most bytes of victims that [`Self::choose_victims`] finds at [`Strictness::Strict`] for any load of a scan
+    /// that waits for data, or of one that does not; or at least `enough`, if there may be that many. A load that needs
+    /// more is not tried.
     fn victim_bytes_max(&mut self, _state: &State, _waits: bool, _enough: u64) -> u64 {
         u64::MAX
     }
 
-    /// The sizes below which scans are short and tiny. Short scans bypass the queue for processors: they are handed chunks
-    /// although enough workers are at work, up to twice as many in all. Tiny scans also bypass the queue of the device:
-    /// their loads are urgent and have slots of their own, as many as the others have.
+    /// The sizes below which scans are short and tiny. Short scans bypass the queue for processors: they are handed
+    /// chunks although enough workers are at work, up to twice as many in all. Tiny scans also bypass the queue of the
+    /// device: their loads are urgent and have slots of their own, as many as the others have.
     fn priority_bounds(&self, _state: &State) -> PriorityBounds {
         PriorityBounds::default()
     }
@@ -163,19 +163,19 @@ pub trait Policy: fmt::Debug + Send {
         false
     }
 
-    /// The position of the scan that goes on first, of scans with a waiting worker and a ready chunk.
+    /// The index in `_ready` of the scan that is served first, among scans with a waiting worker and a ready chunk.
     fn prefer_worker(&self, _state: &State, _ready: &[ScanId]) -> usize {
         0
     }
 
-    /// The deliverable chunk that a scan is handed; `None` if it waits on.
+    /// The deliverable chunk that a scan is handed; `None` if it keeps waiting.
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex>;
 }
 
 /// A request for space in the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct EvictionRequest<'a> {
-    /// The load that needs it, whose own chunk stays; `None` when the pool shrinks.
+    /// The load that needs the space, whose own chunk stays; `None` when the pool shrinks.
     pub plan: Option<&'a LoadPlan>,
     /// Bytes to be evicted.
     pub bytes: u64,

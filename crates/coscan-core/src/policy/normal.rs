@@ -1,5 +1,5 @@
-//! `normal`: what engines do today. Each scan goes from the first row to the last and reads one chunk ahead; least recently
-//! used pages are evicted [CS07 §3]. Scans that need the same page at the same time still cause one read.
+//! `normal`: what engines do today. Each scan runs from the first row to the last and reads one chunk ahead. Least
+//! recently used pages are evicted [CS07 §3]. Scans that need the same page at the same time still cause one read.
 
 use crate::ids::{ChunkIndex, PageId, ScanId};
 use crate::policy::sequence::Sequence;

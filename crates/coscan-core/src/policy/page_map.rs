@@ -2,7 +2,7 @@
 
 use crate::ids::{Index, PageId};
 
-/// A map from pages. Its memory is bounded by the largest number of pages at any time.
+/// A map with pages as keys. Its memory is bounded by the largest number of pages at any time.
 #[derive(Clone, Debug)]
 pub(super) struct PageMap<T> {
     pages: Vec<Option<T>>,

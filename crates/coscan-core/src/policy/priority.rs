@@ -3,8 +3,9 @@
 use crate::scan::PriorityBounds;
 use crate::state::State;
 
-/// A scan is short if the largest running one reads at least this many times as many bytes: then it delays long ones
-/// little. Bytes, since chunks of different tables and columns differ in size as much as scans do in chunks.
+/// A scan is short if the largest running one reads at least this many times as many bytes, so that it delays long ones
+/// little. Bytes are compared, since chunks of different tables and columns differ in size as much as scans do in
+/// chunks.
 const SHORT_FACTOR: u64 = 16;
 
 /// A short scan of at most this many chunks is tiny. If more scans were tiny, they would wait for each other at the

@@ -6,8 +6,8 @@ use std::iter::Peekable;
 
 use crate::classes::Class;
 
-/// A score: larger is better. Ties go to the class that was seen first. Scores may be negative (error 4 in
-/// `docs/papers.md`).
+/// A score: larger is better. Ties are resolved in favour of the class that was seen first. Scores may be negative
+/// (error 4 in `docs/papers.md`).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Score(pub(super) f64);
 
@@ -36,9 +36,9 @@ pub(super) fn first_second(first: usize, second: usize) -> Score {
 /// are seldom better.
 pub(super) const CLASSES_MAX: usize = 256;
 
-/// Classes, highest score first. `classes` come in the order of how many scans need them; `bound` gives the highest
-/// possible score of a class that a number of scans need, and of all after it: the walk ends as soon as no better class
-/// can follow.
+/// Classes, highest score first. `classes` come in the order of how many scans need them. `bound` gives the highest
+/// possible score of a class that a number of scans need, and of all classes after it. The walk ends as soon as no
+/// better class can follow.
 pub(super) fn best_first<'a>(
     classes: impl Iterator<Item = &'a Class> + 'a,
     bound: impl Fn(usize) -> Score + 'a,

@@ -9,16 +9,16 @@ use crate::state::State;
 /// Scans in the average rate: the bound on its cost.
 const AVERAGED_MAX: usize = 64;
 
-/// The rates of scans: as measured, or until then the average of the oldest other scans.
+/// The rates of scans: as measured, or before that the average of the oldest other scans.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScanRates {
-    /// The average, and the time at which it was computed. It is not computed again at that time, even if a scan starts,
-    /// ends or is handed a chunk: it is an estimate.
+    /// The average, and the time at which it was computed. It is an estimate, so it is not computed again at that time,
+    /// even if a scan starts, ends or is handed a chunk.
     average: Cell<Option<(Time, u64)>>,
 }
 
 impl ScanRates {
-    /// Nanoseconds that a scan takes for so many rows.
+    /// Nanoseconds that a scan takes for a number of rows.
     pub(super) fn ns_for(&self, state: &State, scan: &Scan, rows: u64) -> u64 {
         let row_ps = scan.row_ps(state.now()).unwrap_or_else(|| self.average_ps(state));
         u64::try_from(u128::from(rows) * u128::from(row_ps) / 1_000).unwrap_or(u64::MAX)

@@ -23,7 +23,7 @@ use crate::scan::{PriorityBounds, Scan};
 use crate::set::IndexSet;
 use crate::state::{CandidateKind, State};
 
-/// The weight of a scan that needs a chunk but is not starved, relative to 1 for a starved one: it decides among chunks
+/// The weight of a scan that needs a chunk but is not starved, relative to 1 for a starved one. It decides among chunks
 /// that help the same number of starved scans, as long as fewer than a hundred others need them.
 const NON_STARVED_WEIGHT: f64 = 0.01;
 
@@ -31,11 +31,11 @@ const NON_STARVED_WEIGHT: f64 = 0.01;
 /// so its reads are of no use to those behind it.
 const NEARLY_DONE_DIVISOR: usize = 4;
 
-/// Chunks that a scan has left at least, however long it has waited: less than one, so that waiting counts for a scan of
-/// one chunk, and more than none, so that the time for a chunk still decides.
+/// The least number of chunks that a scan counts as having left, however long it has waited: less than one, so that
+/// waiting counts for a scan of one chunk, and more than none, so that the time for a chunk still decides.
 const CHUNKS_LEFT_MIN: f64 = 0.5;
 
-/// The weight of ready chunks: a scan all of whose chunks are ready ranks as if it had a hundredth of its work left. They
+/// The weight of ready chunks: a scan whose chunks are all ready ranks as if it had a hundredth of its work left. They
 /// count in percent of the scan, so that the size of chunks makes no difference.
 const READY_PERCENT: f64 = 100.0;
 
@@ -75,9 +75,9 @@ impl LoadPriority<'_> {
         (overdue, self.score(since, needed))
     }
 
-    /// As in the paper: fewest chunks left first, and waiting gains a chunk for each load. Scans in order count as many
-    /// chunks as they have left on average, unless one is nearly done: those that advance together, one a little behind
-    /// the other, share their reads.
+    /// The score as in the paper: fewest chunks left first, and waiting gains a chunk for each load. Scans in order
+    /// count the number of chunks that they have left on average, unless one is nearly done: those that advance
+    /// together, one a little behind the other, share their reads.
     fn score(&self, since: Option<Time>, needed: usize) -> Score {
         let waited_ns = since.map_or(0, |since| self.state.now().since(since));
         let weight = f64::from(self.kind.weight);
@@ -148,7 +148,7 @@ impl Work {
     }
 }
 
-/// The deliverable chunk of which most column groups are decoded, of equals the one that fewest scans need.
+/// The deliverable chunk with the most decoded column groups; among equals, the one that the fewest scans need.
 fn most_decoded(state: &State, scan: &Scan) -> Option<ChunkIndex> {
     let classes = state.table(scan.table()).classes();
     let needing = |&chunk: &ChunkIndex| classes.class_of(chunk).key().scans.len();
@@ -156,8 +156,8 @@ fn most_decoded(state: &State, scan: &Scan) -> Option<ChunkIndex> {
     chunks.filter(|&chunk| scan.could_be_handed(chunk)).min_by_key(needing)
 }
 
-/// The chunk that helps most starved scans for the fewest bytes, then most others; of equals the one behind the last one
-/// read, so that the device goes on where it stands.
+/// The chunk that helps most starved scans for the fewest bytes, then most others; among equals, the one behind the
+/// last one read, so that the device continues where it stands.
 fn choose_chunk(state: &State, scan: &Scan, helped: &IndexSet<ScanPosition>) -> Option<ChunkIndex> {
     let relevance = LoadRelevance {
         scores: Scores::of(state.table(scan.table())),

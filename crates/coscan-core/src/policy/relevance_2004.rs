@@ -27,7 +27,7 @@ fn is_starved(scan: &Scan) -> bool {
     !scan.needed().is_empty() && !scan.is_deliverable() && !scan.is_interest()
 }
 
-/// The classes of a table, smallest `keepRelevance` first. The only ready chunk of a scan is spared besides.
+/// The classes of a table, smallest `keepRelevance` first. The only ready chunk of a scan is also spared.
 fn least_needed(state: &State, table: TableId) -> impl Iterator<Item = (Score, &Class)> {
     let needed_by = |scans: usize| Score(-(scans as f64));
     let score = move |class: &Class| Some(needed_by(class.key().scans.len()));

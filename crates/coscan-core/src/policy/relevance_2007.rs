@@ -1,6 +1,6 @@
 //! `relevance-2007`: the policy as published. It reads for the scan with the highest `queryRelevance` the chunk that
 //! helps most starved scans per byte, evicts what almost starved scans need least, and hands out what few other scans
-//! need, to every scan that can go on [CS07 §4, §6.2, Figures 3 and 11].
+//! need, to every scan that can proceed [CS07 §4, §6.2, Figures 3 and 11].
 
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, ScanPosition, TableId};
@@ -27,7 +27,7 @@ pub struct Relevance2007 {
     eviction_order: EvictionOrder,
 }
 
-/// Fewest chunks left first; waiting gains a chunk for each load (`queryRelevance`).
+/// The score of a scan: fewest chunks left first, and waiting gains a chunk for each load (`queryRelevance`).
 fn scan_score(state: &State, scan: &Scan) -> Score {
     let waited_ns = scan.starving_since().map_or(0, |since| state.now().since(since));
     Score(waited_loads(state, waited_ns) - scan.chunks_left() as f64)
@@ -107,7 +107,7 @@ impl Relevance2007 {
         choose_victims(state, request, classes, in_order, unneeded)
     }
 
-    /// See [`victim_bytes_max`].
+    /// The bytes of victims at most, see [`victim_bytes_max`].
     pub(super) fn bytes_max<'n>(
         &mut self,
         state: &State,

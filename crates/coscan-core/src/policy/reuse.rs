@@ -1,5 +1,5 @@
-//! The expected time of the next scan of a table, estimated from the intervals between its scans: it decides how long
-//! pages stay that no running scan needs.
+//! The expected time of the next scan of a table, estimated from the intervals between its scans. It decides how long
+//! pages that no running scan needs stay.
 //!
 //! Within a table, pages that running scans need still stay longer. Between tables, a small one that is read every few
 //! seconds stays beside pages that a long scan needs in a minute.
@@ -14,7 +14,7 @@ use crate::policy::merge::KWayMerge;
 use crate::scan::Scan;
 use crate::state::State;
 
-/// The weight of a new scan in the averages of its table: they follow a change within a few scans.
+/// The weight of a new scan in the averages of its table, which follow a change within a few scans.
 const WEIGHT: f64 = 0.25;
 
 /// The intervals between scans of each table, and the order that they give to unneeded pages.
@@ -27,7 +27,7 @@ pub(super) struct ReuseEstimator {
     expected: KWayMerge<u64>,
     /// The other tables with unneeded pages, by the last use of their least recently used one (a count of uses).
     unexpected: KWayMerge<Reverse<u64>>,
-    /// When tables are indexed anew although nothing changes: a scan that is late is expected later and later.
+    /// When tables are indexed anew although nothing changes, because a scan that is late is expected later and later.
     due: BTreeSet<(Time, TableId)>,
 }
 
@@ -43,7 +43,7 @@ struct Arrivals {
 }
 
 impl ReuseEstimator {
-    /// A scan starts. Several that start at the same time count once.
+    /// Notes the start of a scan. Several that start at the same time count once.
     pub(super) fn note(&mut self, state: &State, scan: &Scan) {
         let chunks = state.table(scan.table()).chunk_count().max(1);
         let part = scan.needed().len() as f64 / chunks as f64;
@@ -61,7 +61,7 @@ impl ReuseEstimator {
         self.recount(known);
     }
 
-    /// The unneeded pages of a table have changed.
+    /// Notes that the unneeded pages of a table have changed.
     pub(super) fn table_changed(&mut self, table: TableId) {
         self.changed.insert(table);
     }
@@ -75,7 +75,8 @@ impl ReuseEstimator {
         self.recount(known);
     }
 
-    /// With one table there is nothing to compare: all are indexed anew when a second one is added, or only one is left.
+    /// Indexes all tables anew when a second one is added, or only one is left. With one table there is nothing to
+    /// compare.
     fn recount(&mut self, before: usize) {
         if (before < 2) != (self.arrivals.len() < 2) {
             self.changed.extend(self.arrivals.keys());
@@ -150,7 +151,8 @@ impl UnneededPages<'_> {
         victims.take_all(state, unexpected.merge(pages).map(|(_, id)| id));
     }
 
-    /// Takes those of this table, and of tables at which a scan is expected in `ns` nanoseconds at the earliest.
+    /// Takes the unneeded pages of this table, and of tables at which a scan is expected in `ns` nanoseconds at the
+    /// earliest.
     pub(super) fn take_before(
         &mut self,
         state: &State,
@@ -164,7 +166,7 @@ impl UnneededPages<'_> {
         self.take_expected(state, victims, ns);
     }
 
-    /// Takes the rest.
+    /// Takes the remaining pages.
     pub(super) fn take_rest(&mut self, state: &State, victims: &mut VictimList<'_>) {
         self.take_expected(state, victims, 0);
     }

@@ -16,9 +16,9 @@ use crate::table::Table;
 /// Which set of scores is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scores {
-    /// Chunks are whole: count scans [CS07 Figure 3].
+    /// Chunks are whole, so scans are counted [CS07 Figure 3].
     Row,
-    /// Chunks have columns of different sizes: weigh scans against bytes [CS07 Figure 11].
+    /// Chunks have columns of different sizes, so scans are weighed against bytes [CS07 Figure 11].
     Column,
 }
 
@@ -72,13 +72,13 @@ pub(super) struct LoadRelevance<'a> {
     pub(super) scores: Scores,
     /// Starved scans that a load may help.
     pub(super) helped: &'a IndexSet<ScanPosition>,
-    /// The benefit of a load, given the number of starved scans that it helps and of all scans that it serves; MUST NOT
-    /// decrease when either number grows. Column scores divide it by the bytes to be read.
+    /// The benefit of a load, given the number of starved scans that it helps and of all scans that it serves. It MUST
+    /// NOT decrease when either number grows. Column scores divide it by the bytes to be read.
     pub(super) benefit: fn(usize, usize) -> f64,
 }
 
 impl LoadRelevance<'_> {
-    /// The chunk to read for a scan: the one that `pick` takes of the class with the highest score.
+    /// The chunk to read for a scan: the one that `pick` takes from the class with the highest score.
     pub(super) fn choose_chunk(
         &self,
         state: &State,
@@ -120,8 +120,8 @@ impl LoadRelevance<'_> {
     }
 }
 
-/// The pages to read of a chunk: those of the scan, small ones first so that it can go on early, then those of the other
-/// scans that the load helps. Only its own if all would take more than half of the pool.
+/// The pages of a chunk to read: first those of the scan, small ones in front so that it can proceed early, then those
+/// of the other scans that the load helps. Only those of the scan if all would take more than half of the pool.
 pub(super) fn plan(
     state: &State,
     scan: &Scan,
@@ -148,13 +148,13 @@ pub(super) fn plan(
 /// The classes of all tables, those to be evicted first in front. Only tables that changed are ranked anew.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EvictionOrder {
-    /// By the score of the first class of each table.
+    /// The tables by the score of their first class.
     tables: KWayMerge<Score>,
     changed: BTreeSet<TableId>,
 }
 
 impl EvictionOrder {
-    /// The needs of scans in a table, or its pages in the pool, have changed.
+    /// Notes that the needs of scans in a table, or its pages in the pool, have changed.
     pub(super) fn table_changed(&mut self, table: TableId) {
         self.changed.insert(table);
     }

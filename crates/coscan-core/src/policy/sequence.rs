@@ -1,4 +1,4 @@
-//! Scans that go through the table in a fixed sequence, as under `normal`, `attach` and `predictive`.
+//! Scans that follow a fixed sequence through the table, as under `normal`, `attach` and `predictive`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,8 +38,8 @@ impl Sequence {
         scan.needed().iter_around(start.unwrap_or_default())
     }
 
-    /// The next chunk of the scan that has waited longest; if none waits, of the one that was served least recently. So
-    /// requests queue as they do at a disk.
+    /// The next chunk of the scan that has waited longest; if none waits, that of the scan that was served least
+    /// recently. So requests queue as they do at a disk.
     pub(super) fn choose_load(&self, state: &State, attempt: &Attempt<'_>) -> Option<LoadPlan> {
         let load_candidates = state.scans().filter(|scan| attempt.admits(scan));
         let next = load_candidates.filter_map(|scan| Some((scan, self.next_cold(scan)?)));
@@ -65,8 +65,8 @@ impl Sequence {
         self.remaining(scan).take(scan.chunks_ahead().saturating_sub(scan.busy_workers()))
     }
 
-    /// Least recently used pages, but none that was read ahead: scans would read them again at once, and evict each
-    /// other's pages forever.
+    /// Least recently used pages, but none that was read ahead. Otherwise scans would read them again at once, and
+    /// evict each other's pages forever.
     pub(super) fn choose_victims(
         &self,
         state: &State,

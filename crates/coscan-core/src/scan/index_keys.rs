@@ -9,7 +9,7 @@ use crate::table::StarvationSets;
 pub(crate) struct IndexKeys {
     pub(crate) size: u64,
     pub(crate) chunks_in_all: u64,
-    /// Chunks that its query has still to be handed.
+    /// Chunks that its query still has to be handed.
     pub(crate) left: usize,
     /// Whether a waiting worker is answered at once: nothing is left, or a chunk is there and no processor is needed.
     pub(crate) answers_at_once: bool,
@@ -23,9 +23,9 @@ pub(crate) struct IndexKeys {
     pub(crate) most_decoded: usize,
     pub(crate) busy_workers: usize,
     pub(crate) active_workers: usize,
-    /// Since when the active worker has been at work that began its chunk first.
+    /// When the active worker that began its chunk first began it.
     pub(crate) active_since: Option<Time>,
-    /// 0 if unknown.
+    /// Nanoseconds for a chunk; 0 if unknown.
     pub(crate) chunk_ns: u64,
 }
 

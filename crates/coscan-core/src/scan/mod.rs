@@ -50,9 +50,9 @@ pub struct Scan {
     pub(crate) available: HierarchicalBitSet<ChunkIndex>,
     /// Needed chunks with a page that is neither in the pool nor being read.
     pub(crate) cold: HierarchicalBitSet<ChunkIndex>,
-    /// Of those, the chunks of which all these pages are in the pool of another server, unless it is sparse.
+    /// The cold chunks whose cold pages are all in the pool of another server; empty if the scan is sparse.
     pub(crate) nearby: HierarchicalBitSet<ChunkIndex>,
-    /// Loads for it that read nothing but such pages.
+    /// Loads for it that read only pages in the pools of other servers.
     pub(crate) nearby_loads: usize,
     /// Nanoseconds that a worker takes for a chunk, smoothed; 0 until the first one is done.
     pub(crate) chunk_ns: u64,
@@ -178,7 +178,7 @@ impl Scan {
         self.order == Order::InOrder && !self.is_sparse()
     }
 
-    /// Chunks that it has still to be handed.
+    /// The chunks that it has not been handed yet.
     #[must_use]
     pub fn needed(&self) -> &HierarchicalBitSet<ChunkIndex> {
         &self.needed
@@ -257,7 +257,7 @@ impl Scan {
         self.rate.row_ps(now)
     }
 
-    /// A worker has done a chunk in this time.
+    /// Counts the time that a worker took for a chunk.
     pub(crate) fn worked(&mut self, ns: u64) {
         let ns = ns.max(1);
         self.chunk_ns = if self.chunk_ns == 0 { ns } else { (self.chunk_ns * 3 + ns) / 4 };
@@ -282,7 +282,7 @@ impl Scan {
         self.failed
     }
 
-    /// A page that it needs could not be read: its waiting workers end.
+    /// Marks the scan as failed, because a page that it needs could not be read. Its waiting workers end.
     pub(crate) fn fail(&mut self) {
         self.failed = true;
         for worker in &mut self.workers {

@@ -1,4 +1,4 @@
-//! The scan rate: how fast a scan goes through its rows.
+//! The scan rate: the speed at which a scan goes through its rows.
 
 use crate::ids::Time;
 
@@ -13,7 +13,7 @@ pub(crate) struct ScanRate {
 }
 
 impl ScanRate {
-    /// The scan is handed a chunk of `rows` rows.
+    /// Notes that the scan is handed a chunk of `rows` rows.
     pub(crate) fn delivered(&mut self, now: Time, rows: u64) {
         if let Some(row_ps) = self.current(now) {
             let row_ps = row_ps.max(1);

@@ -1,11 +1,11 @@
-//! What a scan has to do with other servers: it reads for one, says what one wants, or takes what one has.
+//! The relations of a scan to other servers: it reads for one, records what one needs, or takes what one has.
 
 use super::{Order, Scan};
 use crate::ids::ChunkIndex;
 use crate::set::HierarchicalBitSet;
 
 impl Scan {
-    /// Whether it only says what is wanted elsewhere: it has no workers, so nothing is read for it.
+    /// Whether it only records what another server needs. It has no workers, so nothing is read for it.
     #[must_use]
     pub fn is_interest(&self) -> bool {
         self.workers.is_empty()
@@ -23,7 +23,7 @@ impl Scan {
         !self.is_interest() && !self.is_remote()
     }
 
-    /// Chunks that its query has still to be handed, here and elsewhere.
+    /// The number of chunks that its query still has to be handed, here and elsewhere.
     #[must_use]
     pub fn chunks_left(&self) -> usize {
         let elsewhere = self.remote.map_or(0, |query| query.chunks_left);
@@ -36,8 +36,8 @@ impl Scan {
         &self.nearby
     }
 
-    /// Starved, though chunks may be arriving, and a chunk that it needs is in the pool of another server: that one comes
-    /// sooner than those that are read from a device.
+    /// Whether it is starved, though chunks may be arriving, and another server has a chunk that it needs in its pool.
+    /// That chunk comes sooner than those that are read from a device.
     #[must_use]
     pub fn needs_nearby_load(&self) -> bool {
         let may_choose = self.order == Order::Any && !self.is_remote();

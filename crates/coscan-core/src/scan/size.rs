@@ -2,11 +2,11 @@
 
 use super::Scan;
 
-/// A sparse scan is a lookup if its pages have no more bytes than so many of its chunks: as many as a tiny scan of whole
-/// chunks reads at most.
+/// A sparse scan is a lookup if its pages have no more bytes than this many of its chunks, which is what a tiny scan of
+/// whole chunks reads at most.
 const LOOKUP_BYTES_IN_CHUNKS_MAX: u64 = 2;
 
-/// Chunks of a lookup, at most. However few bytes it reads of each, that takes a request.
+/// The most chunks of a lookup. Each takes a request, however few bytes of it are read.
 const LOOKUP_CHUNKS_MAX: u64 = 64;
 
 impl Scan {

@@ -64,13 +64,13 @@ pub struct ScanSpec {
     pub order: Order,
     /// The number of workers that share the scan [CS11 §8.2.2], at least one.
     pub workers: usize,
-    /// Its weight among the running scans, at least 1: policies that schedule serve a scan of weight 2 as if it had
+    /// Its weight among the running scans, at least 1. Policies that schedule serve a scan of weight 2 as if it had
     /// half the work left and had waited twice as long.
     pub weight: u32,
-    /// Of an index selection: the pages, in any order, that hold its rows, also of chunks that are added later; `None` if
-    /// any page of its chunks may. If those of `chunks` cost less to read than whole chunks, see
-    /// [`request_cost_bytes`](crate::Config::request_cost_bytes), the scan is sparse: other pages of its chunks may be missing from
-    /// the pool [CS04 §4.2].
+    /// The pages of an index selection, in any order, that hold its rows, also of chunks that are added later; `None`
+    /// if any page of its chunks may. If the pages of `chunks` cost less to read than whole chunks, see
+    /// [`request_cost_bytes`](crate::Config::request_cost_bytes), the scan is sparse: other pages of its chunks may be
+    /// missing from the pool [CS04 §4.2].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Vec<PageId>>,
 }
@@ -79,7 +79,7 @@ pub struct ScanSpec {
 /// no processor and never waits for space: see [`NoSpace`](crate::Action::NoSpace).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RemoteQuery {
-    /// How long it has waited, in nanoseconds.
+    /// The time that it has waited, in nanoseconds.
     pub waited_ns: u64,
     /// Chunks that it still needs, not counting the scan's own.
     pub chunks_left: u64,
@@ -90,13 +90,13 @@ pub struct RemoteQuery {
 }
 
 impl ScanSpec {
-    /// Its chunks, one by one.
+    /// The chunks, one by one.
     pub fn chunk_indexes(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
         indexes(&self.chunks)
     }
 }
 
-/// Chunks one by one.
+/// The chunks of these ranges, one by one.
 pub(crate) fn indexes(chunks: &[Range<ChunkIndex>]) -> impl Iterator<Item = ChunkIndex> + '_ {
     chunks.iter().flat_map(|run| (run.start.0..run.end.0).map(ChunkIndex))
 }
@@ -108,10 +108,10 @@ pub struct ScanCounts {
     pub chunks_needed: u64,
     /// Chunks that were pruned while it ran.
     pub chunks_pruned_dynamic: u64,
-    /// Chunks that it was handed, without those that its workers gave back.
+    /// Chunks that it was handed, without those that its workers returned.
     pub chunks_delivered: u64,
     /// Chunks handed out at once, since they were in the pool when a worker asked. This and the bytes are counted when
-    /// the worker has released the pages: until then it may give the chunk back.
+    /// the worker has released the pages, since until then it may return the chunk.
     pub chunks_found: u64,
     /// Bytes of the pages it was handed that were read for it.
     pub bytes_read: u64,

@@ -4,7 +4,7 @@ use super::{Order, Scan, Ticket, Worker};
 use crate::ids::{ChunkIndex, Index, Time, WorkerIndex};
 
 impl Scan {
-    /// The ready chunks that a scan needs to go on without waiting: one for each worker and one more; none if it has
+    /// The ready chunks that a scan needs to proceed without waiting: one for each worker and one more; none if it has
     /// failed or all its workers were withdrawn.
     #[must_use]
     pub fn chunks_ahead(&self) -> usize {
@@ -27,7 +27,8 @@ impl Scan {
         ready + self.busy_workers()
     }
 
-    /// Arriving chunks: all their missing pages are being read. In order, only those before the first cold one count.
+    /// The number of arriving chunks: all their missing pages are being read. In order, only those before the first
+    /// cold one count.
     #[must_use]
     pub fn arriving(&self) -> usize {
         match self.order {
@@ -54,7 +55,7 @@ impl Scan {
         }
     }
 
-    /// The chunks with that number; none if no column group is decoded.
+    /// The chunks with the largest number of decoded column groups; none if no column group is decoded.
     pub fn most_decoded_chunks(&self) -> impl Iterator<Item = ChunkIndex> + '_ {
         let chunks = self.decoded.with_most().filter(|_| self.order == Order::Any);
         let is_decoded = |chunk: &ChunkIndex| self.decoded.of(*chunk) > 0;
@@ -69,13 +70,13 @@ impl Scan {
         self.is_covered(chunk) && (self.order == Order::Any || soon())
     }
 
-    /// Starved: it works on its last ready chunk, or on none [CS07 §4].
+    /// Whether it is starved: it works on its last ready chunk, or on none [CS07 §4].
     #[must_use]
     pub fn is_starved(&self) -> bool {
         !self.needed.is_empty() && self.ready_chunks() < self.chunks_ahead()
     }
 
-    /// Starved, or at the border of starvation: with one ready chunk less it would be starved [CS07 §4].
+    /// Whether it is starved, or would be with one ready chunk less [CS07 §4].
     #[must_use]
     pub fn is_almost_starved(&self) -> bool {
         self.spare_chunks().is_some_and(|spare| spare <= 1)
@@ -88,7 +89,7 @@ impl Scan {
         (!self.needed.is_empty() && !self.is_interest()).then_some(spare)
     }
 
-    /// Starved, and its arriving chunks will not change that.
+    /// Whether it is starved, and its arriving chunks will not change that.
     #[must_use]
     pub fn needs_load(&self) -> bool {
         !self.needed.is_empty() && self.ready_chunks() + self.arriving() < self.chunks_ahead()
@@ -106,7 +107,8 @@ impl Scan {
         self.workers.iter().filter(|worker| matches!(worker, Worker::Busy { .. })).count()
     }
 
-    /// Since when each busy worker has been at work on its chunk, not counting those that their query has paused.
+    /// The times since which the busy workers have been at work on their chunks, without those that their query has
+    /// paused.
     pub(crate) fn active_since(&self) -> impl Iterator<Item = Time> + '_ {
         self.workers.iter().filter_map(|worker| match *worker {
             Worker::Busy { since, active: true, .. } => Some(since),
@@ -114,13 +116,13 @@ impl Scan {
         })
     }
 
-    /// Since when it waits for pages; `None` if a chunk is ready and it waits for a processor only.
+    /// The time since which it has waited for pages; `None` if a chunk is ready and it waits for a processor only.
     #[must_use]
     pub fn starving_since(&self) -> Option<Time> {
         self.waiting_since().filter(|_| !self.is_deliverable())
     }
 
-    /// Since when the worker waits that has waited longest.
+    /// The time since which the worker that has waited longest has waited.
     #[must_use]
     pub fn waiting_since(&self) -> Option<Time> {
         self.longest_waiting().map(|(_, since, _)| since)

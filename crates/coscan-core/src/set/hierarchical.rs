@@ -5,7 +5,7 @@ use std::fmt;
 use super::IndexSet;
 use crate::ids::Index;
 
-/// An [`IndexSet`] with a second set of the words that hold a member: the next member is found without a walk over the
+/// An [`IndexSet`] with a second set of the words that hold a member. The next member is found without a walk over the
 /// empty words between, also in a table of a million chunks.
 #[derive(Clone)]
 pub struct HierarchicalBitSet<T> {
@@ -53,13 +53,13 @@ impl<T: Index> HierarchicalBitSet<T> {
         self.members.contains(index)
     }
 
-    /// Adds `index`; false if it was a member already.
+    /// Adds `index`. Returns false if it was a member already.
     pub fn insert(&mut self, index: T) -> bool {
         self.filled.insert(index.as_usize() / 64);
         self.members.insert(index)
     }
 
-    /// Removes `index`; false if it was not a member.
+    /// Removes `index`. Returns false if it was not a member.
     pub fn remove(&mut self, index: T) -> bool {
         let removed = self.members.remove(index);
         let word = index.as_usize() / 64;

@@ -50,7 +50,7 @@ impl<T: Index> IndexSet<T> {
         self.words.get(position / 64).is_some_and(|word| word >> (position % 64) & 1 == 1)
     }
 
-    /// Adds `index`; false if it was a member already.
+    /// Adds `index`. Returns false if it was a member already.
     pub fn insert(&mut self, index: T) -> bool {
         let position = index.as_usize();
         if position / 64 >= self.words.len() {
@@ -63,7 +63,7 @@ impl<T: Index> IndexSet<T> {
         added
     }
 
-    /// Removes `index`; false if it was not a member.
+    /// Removes `index`. Returns false if it was not a member.
     pub fn remove(&mut self, index: T) -> bool {
         let removed = self.contains(index);
         if removed {
@@ -99,7 +99,7 @@ impl<T: Index> IndexSet<T> {
         words.flat_map(move |word| self.members_of(word, start))
     }
 
-    /// The members in a word, from `start` on if that lies in it.
+    /// The members in a word, from `start` on if `start` lies in it.
     fn members_of(&self, word: usize, start: T) -> impl Iterator<Item = T> + Clone + use<T> {
         let start = start.as_usize();
         let mask = if word == start / 64 { u64::MAX << (start % 64) } else { u64::MAX };

@@ -19,13 +19,13 @@ pub struct CandidateKind {
 /// Scans of one kind with too few chunks ready or arriving, for which something can be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LoadCandidates {
-    /// The one that has starved for longest in front, those that do not starve last.
+    /// The scans, the one that has starved for longest in front, those that do not starve last.
     by_since: BTreeSet<(Starving, ScanId)>,
-    /// The one that needs fewest chunks in front.
+    /// The scans, the one that needs the fewest chunks in front.
     by_needed: BTreeSet<(usize, ScanId)>,
 }
 
-/// Since when a scan has starved.
+/// The time since which a scan has starved.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Starving {
     Since(Time),
@@ -61,11 +61,11 @@ impl LoadCandidates {
         self.by_since.iter().map(|&(_, id)| id)
     }
 
-    /// The scan with the highest rank; ties go to the oldest. `rank` gives the rank of a scan, `None` to leave it out.
-    /// `bound` gives the rank of one that has starved since a time and needs a number of chunks; it MUST NOT be lower for
-    /// one that has starved longer or needs less. So a walk over those that have starved longest and, side by side, over
-    /// those that need least ends when no other can rank higher: the threshold algorithm [Fagin, Lotem, Naor: Optimal
-    /// Aggregation Algorithms for Middleware, 2001, §4].
+    /// The scan with the highest rank; among equals, the oldest. `rank` gives the rank of a scan, or `None` to leave it
+    /// out. `bound` gives the rank of a scan that has starved since a time and needs a number of chunks. It MUST NOT be
+    /// lower for one that has starved longer or needs less. So a walk over those that have starved longest and, side by
+    /// side, over those that need least ends when no other can rank higher: the threshold algorithm [Fagin, Lotem,
+    /// Naor: Optimal Aggregation Algorithms for Middleware, 2001, §4].
     pub fn highest<R: Ord + Copy>(
         &self,
         rank: impl Fn(ScanId) -> Option<R>,
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Higher for one that has waited longer or needs less.
+    /// A rank that is higher for a scan that has waited longer or needs less.
     fn rank(since: Option<Time>, needed: usize) -> i64 {
         since.map_or(0, |since| 40 - since.0 as i64) - 3 * needed as i64
     }

@@ -42,20 +42,21 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Whether it takes a slot of its device. One that only waits for other servers does not: they may wait for that slot.
+    /// Whether it takes a slot of its device. A load that only waits for other servers takes none, since they may wait
+    /// for that slot.
     pub(crate) fn takes_slot(&self) -> bool {
         self.origin == LoadOrigin::Device || self.unreported.len() > self.from_peers.len()
     }
 }
 
-/// Where the pages of a load come from.
+/// The origin of the pages of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LoadOrigin {
-    /// All from its device.
+    /// All pages come from its device.
     Device,
-    /// Some from other servers.
+    /// Some pages come from other servers.
     Peers,
-    /// All from the pools of other servers.
+    /// All pages come from the pools of other servers.
     PeerPools,
 }
 
@@ -114,7 +115,7 @@ impl State {
         (self.load_ns > 0).then_some(self.load_ns)
     }
 
-    /// Whether a scan that has waited since then is served first, whatever the policy prefers.
+    /// Whether a scan that has waited since this time is served first, whatever the policy prefers.
     #[must_use]
     pub fn is_overdue(&self, since: Time) -> bool {
         self.now.since(since) >= self.wait_max_ns
@@ -132,7 +133,7 @@ impl State {
         self.pool.held_bytes
     }
 
-    /// Bytes of the cached pages that are not in use: neither a worker nor a load holds them. What could be evicted at most.
+    /// The bytes of the cached pages that neither a worker nor a load holds: the most that could be evicted.
     #[must_use]
     pub fn unpinned_bytes(&self) -> u64 {
         self.pool.unpinned_bytes

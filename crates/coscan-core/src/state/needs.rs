@@ -4,7 +4,7 @@ use crate::ids::{ChunkIndex, ScanId};
 use crate::state::State;
 
 impl State {
-    /// Adds chunks in order to the needs of a scan, none of which it needs yet; one more scan needs their pages.
+    /// Adds chunks in order to the needs of a scan, none of which it needs yet. One more scan then needs their pages.
     pub(crate) fn need(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         self.note_needed(scan, chunks);
         let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
@@ -42,7 +42,7 @@ impl State {
         scan_index.update(scan, &mut table.starvation);
     }
 
-    /// Removes chunks from the needs of a scan; one scan fewer needs their pages.
+    /// Removes chunks from the needs of a scan. One scan fewer then needs their pages.
     pub(crate) fn remove_need(&mut self, id: ScanId, chunks: &[ChunkIndex]) {
         let Self { pages, tables, scans, pool, scan_index, changed, .. } = self;
         let scan = scans.get_mut(&id).expect("the scan runs");

@@ -10,7 +10,7 @@ use crate::set::IndexSet;
 use crate::state::State;
 
 /// A byte in the pool of another server costs one in this many from a device. In simulation, with 16 servers and little
-/// memory, one as dear as from a device reads half as much again from devices.
+/// memory, an equal cost led to half as many reads again from devices.
 const NEARBY_DIVISOR: u64 = 8;
 
 impl State {

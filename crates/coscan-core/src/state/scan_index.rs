@@ -1,4 +1,4 @@
-//! Indexes over the running scans, updated whenever one changes: a decision finds the scans that it looks for without a
+//! Indexes over the running scans, updated whenever one changes. A decision finds the scans that it looks for without a
 //! walk over all of them.
 
 use std::cmp::Reverse;
@@ -12,30 +12,30 @@ use crate::table::StarvationSets;
 /// The running scans, by the keys that decisions look for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ScanIndex {
-    /// All that have workers, oldest first.
+    /// All scans that have workers, oldest first.
     pub(crate) running: BTreeSet<ScanId>,
-    /// The same, smallest first.
+    /// The scans that have workers, smallest first.
     pub(crate) sizes: BTreeSet<(u64, ScanId)>,
-    /// The same, fewest chunks in all first.
+    /// The scans that have workers, fewest chunks in all first.
     pub(crate) chunks_in_all: BTreeSet<(u64, ScanId)>,
-    /// Those with a waiting worker, the one that has waited longest in front.
+    /// Scans with a waiting worker, the one that has waited longest in front.
     pub(crate) waiting: BTreeSet<(Ticket, ScanId)>,
-    /// Of those, the ones that need nothing more, and those with a chunk that need no processor.
+    /// Waiting scans that need nothing more, or have a chunk and need no processor.
     pub(crate) at_once: BTreeSet<(Ticket, ScanId)>,
-    /// Of those, the ones with a chunk that wait for a processor.
+    /// Waiting scans with a chunk that wait for a processor.
     pub(crate) ready: ReadyScans,
     pub(crate) load_candidates: BTreeMap<CandidateKind, LoadCandidates>,
-    /// Those that lack chunks and need some that another server has in its pool, fewest chunks left first.
+    /// Scans that lack chunks and need some that another server has in its pool, fewest chunks left first.
     pub(crate) nearby_candidates: BTreeSet<(usize, ScanId)>,
-    /// Those that read for other servers and lack chunks.
+    /// Scans that read for other servers and lack chunks.
     pub(crate) remote_candidates: BTreeSet<(DeviceId, ScanId)>,
     pub(crate) busy_workers: RunningTotal,
     pub(crate) active_workers: RunningTotal,
-    /// Those with an active worker, by the one that has been at work on its chunk for longest.
+    /// Scans with an active worker, the one whose worker has been at work on its chunk for longest in front.
     pub(crate) active_since: BTreeSet<(Time, ScanId)>,
-    /// Nanoseconds for a chunk, of those for which that is known.
+    /// Nanoseconds for a chunk, over the scans for which that is known.
     pub(crate) chunk_ns: RunningTotal,
-    /// Chunks needed by those that go in order and read whole chunks.
+    /// Chunks needed by the scans that go in order and read whole chunks.
     pub(crate) in_order_needed: RunningTotal,
 }
 
@@ -45,20 +45,20 @@ pub(crate) struct ReadyScans {
     pub(crate) by_ticket: BTreeSet<(Ticket, ScanId)>,
     pub(crate) by_size: BTreeSet<(u64, ScanId)>,
     pub(crate) by_left: BTreeSet<(usize, ScanId)>,
-    /// Most decoded columns in front.
+    /// The scan with the most decoded columns in front.
     pub(crate) by_decoded: BTreeSet<(Reverse<usize>, ScanId)>,
 }
 
 /// A sum over the scans that have a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct RunningTotal {
-    /// The number of scans that have one.
+    /// The number of scans that have a value.
     pub(crate) scans: usize,
     pub(crate) sum: u128,
 }
 
 impl RunningTotal {
-    /// The average of those that have one.
+    /// The average over the scans that have a value.
     pub(crate) fn average(self) -> Option<f64> {
         (self.scans > 0).then(|| self.sum as f64 / self.scans as f64)
     }

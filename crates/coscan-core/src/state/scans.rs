@@ -88,7 +88,7 @@ impl State {
         of_few.filter(move |scan| scan.size() < bounds.short_below)
     }
 
-    /// Scans with a worker that waits, for longest in front.
+    /// Scans with a waiting worker, the one that has waited longest in front.
     pub fn waiting(&self) -> impl Iterator<Item = &Scan> {
         self.scan_index.waiting.iter().filter_map(|&(_, id)| self.scan(id))
     }
@@ -118,7 +118,7 @@ impl State {
         self.scan_index.active_workers.sum as usize
     }
 
-    /// Active workers that have been at work on one chunk for too long to be waited for.
+    /// Active workers that have been at work on one chunk so long that they are not waited for.
     pub(crate) fn overdue_workers(&self) -> usize {
         let active = self.scan_index.active_since.iter();
         let overdue = active.take_while(|(since, _)| self.is_overdue(*since));

@@ -7,15 +7,16 @@ use crate::state::transitions::scan_at;
 use crate::table::Table;
 
 impl State {
-    /// The number of scans that need a slice decoded: they read its column group, and whole chunks, and were not handed its
-    /// chunk yet. What other servers need does not count. A scan that takes only some rows of the chunk counts if it reads all of its pages. Costs a step for each 64
-    /// scans of the table. 0 if there is no such slice.
+    /// The number of scans that need a slice decoded: they read its column group and whole chunks, and have not been
+    /// handed its chunk yet. The needs of other servers do not count. A scan that takes only some rows of the chunk
+    /// counts if it reads all of its pages. Returns 0 if there is no such slice. Costs a step for each 64 scans of the
+    /// table.
     #[must_use]
     pub fn slice_interest(&self, table: TableId, chunk: ChunkIndex, group: GroupIndex) -> usize {
         self.tables.get(&table).map_or(0, |table| table.slice_interest(chunk, group))
     }
 
-    /// A column of a slice is decoded: updates the scans that can use it.
+    /// Notes that a column of a slice is decoded, and updates the scans that can use it.
     pub(crate) fn add_decoded(&mut self, slice: SliceId) {
         let SliceId { table: id, chunk, group } = slice;
         let exists = |table: &&mut Table| {
@@ -31,7 +32,7 @@ impl State {
         }
     }
 
-    /// A decoded column of a slice was dropped.
+    /// Notes that a decoded column of a slice was dropped.
     pub(crate) fn remove_decoded(&mut self, slice: SliceId) {
         let SliceId { table: id, chunk, group } = slice;
         let Some(table) = self.tables.get_mut(&id) else { return };
@@ -51,7 +52,7 @@ impl State {
         self.unneeded_slices.extract_if(slices, |_| true).for_each(drop);
     }
 
-    /// A scan needs chunks now, in order: what is decoded of them is needed again.
+    /// Notes that a scan needs chunks now, in order: their decoded slices are needed again.
     pub(crate) fn note_needed(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         if self.unneeded_slices.is_empty() {
             return;
@@ -67,7 +68,7 @@ impl State {
         }
     }
 
-    /// A scan no longer needs chunks: what is decoded of them may be unneeded now.
+    /// Notes that a scan no longer needs chunks: their decoded slices may be unneeded now.
     pub(crate) fn note_unneeded(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         let Self { tables, scans, unneeded_slices, .. } = self;
         let scan = &scans[&scan];
@@ -86,7 +87,7 @@ impl State {
         }
     }
 
-    /// The decoded column groups of a chunk have changed: updates the scans that can be handed it.
+    /// Updates the scans that can be handed a chunk after its decoded column groups have changed.
     fn recount_decoded(&mut self, id: TableId, chunk: ChunkIndex) {
         let Self { tables, scans, scan_index, .. } = self;
         let Some(table) = tables.get_mut(&id) else { return };

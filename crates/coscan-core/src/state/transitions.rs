@@ -94,7 +94,7 @@ impl State {
         self.recount(id, place);
     }
 
-    /// A page comes from elsewhere from now on.
+    /// Sets where a page comes from.
     pub(crate) fn set_source(&mut self, id: PageId, source: Source) {
         let page = &mut self.pages[id];
         if page.source == source {
@@ -107,7 +107,8 @@ impl State {
         self.recount(id, place);
     }
 
-    /// Updates the slices of a page that was at `from` before, the classes of their chunks, and the scans that need those.
+    /// Updates the slices of a page that was at `from` before, the classes of their chunks, and the scans that need
+    /// those chunks.
     fn recount(&mut self, id: PageId, from: Place) {
         let Self { pages, tables, scans, scan_index, changed, .. } = self;
         let to = pages[id].place();
@@ -211,7 +212,7 @@ impl State {
         self.load_ns = if self.load_ns == 0 { load_ns } else { (self.load_ns * 7 + load_ns) / 8 };
     }
 
-    /// Sets the scan that a page is read for; returns the one before.
+    /// Sets the scan that a page is read for. Returns the one before.
     pub(crate) fn set_read_for(&mut self, id: PageId, scan: Option<ScanId>) -> Option<ScanId> {
         std::mem::replace(&mut self.pages[id].read_for, scan)
     }

@@ -24,11 +24,11 @@ pub struct Table {
     pub(crate) classes: Classes,
     /// Its running scans, oldest first.
     pub(crate) scans: BTreeSet<ScanId>,
-    /// Of those, the ones that read selected pages only: classes do not count them.
+    /// The running scans that read selected pages only. Classes do not count them.
     pub(crate) sparse_scans: BTreeSet<ScanId>,
     /// The slots of the scans that go in order and read whole chunks.
     pub(crate) in_order: IndexSet<ScanPosition>,
-    /// The slots of the scans that decode nothing here: they are for other servers.
+    /// The slots of the scans that decode nothing here, because they are for other servers.
     pub(crate) for_others: IndexSet<ScanPosition>,
     pub(crate) starvation: StarvationSets,
     /// For each chunk that scans of selected pages need, their slots. No set is empty.
@@ -187,8 +187,8 @@ impl Table {
         readers
     }
 
-    /// The scans for which a chunk of their class becomes available, cold or nearby, or no longer is, since its pages of a
-    /// column group changed from `before` to `now`: all others still miss, or read, another group.
+    /// The scans for which a chunk of their class becomes available, cold or nearby, or no longer is, because its pages
+    /// of a column group changed from `before` to `now`. All other scans still miss, or read, another group.
     pub(crate) fn affected(
         &self,
         chunk: ChunkIndex,
@@ -220,7 +220,7 @@ impl Table {
         affected
     }
 
-    /// See [`State::slice_interest`](crate::State::slice_interest).
+    /// The number of scans that need a slice, see [`State::slice_interest`](crate::State::slice_interest).
     pub(crate) fn slice_interest(&self, chunk: ChunkIndex, group: GroupIndex) -> usize {
         let readers = self.classes.readers().get(group.as_usize());
         let Some(readers) = readers.filter(|_| self.chunks.contains(chunk)) else { return 0 };
@@ -233,7 +233,7 @@ impl Table {
         decoding.len()
     }
 
-    /// A scan of selected pages does not need a chunk any more.
+    /// Notes that a scan of selected pages does not need a chunk any more.
     pub(crate) fn remove_sparse_need(&mut self, chunk: ChunkIndex, slot: ScanPosition) {
         if let Some(scans) = self.sparse_needs.get_mut(&chunk) {
             scans.remove(slot);
@@ -258,7 +258,7 @@ impl Table {
         self.free_slots.insert(slot);
     }
 
-    /// About the bytes of memory for a chunk.
+    /// The approximate bytes of memory for a chunk.
     pub(crate) fn memory_bytes_for(chunk: &ChunkSpec) -> usize {
         let counts = chunk.slices.len() * size_of::<ResidencyCounts>();
         Chunks::memory_bytes_for(chunk) + Classes::CHUNK_MEMORY_BYTES + counts

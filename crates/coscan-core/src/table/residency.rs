@@ -1,11 +1,11 @@
-//! The residency of a slice: how many of its pages are where.
+//! The residency of a slice: the number of its pages in each place.
 
 use crate::classes::ClassKey;
 use crate::ids::GroupIndex;
 use crate::pages::{Page, Place};
 
-/// The number of pages of a slice in each place. The others are in the pool: not counted, as there is one of this for each
-/// slice.
+/// The number of pages of a slice in each place. The others are in the pool; they are not counted, since there is one
+/// such struct for each slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ResidencyCounts {
     far: u32,
@@ -13,23 +13,23 @@ pub(crate) struct ResidencyCounts {
     reading: u32,
 }
 
-/// Which pages a slice has.
+/// The places in which a slice has pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kinds {
     pub(super) cold: bool,
-    /// Cold ones, all of them in the pool of another server.
+    /// The slice has cold pages, and all of them are in the pool of another server.
     pub(super) nearby: bool,
     reading: bool,
     cached: bool,
 }
 
 impl Kinds {
-    /// Whether some are not in the pool.
+    /// Whether some pages are not in the pool.
     pub(super) fn has_missing(self) -> bool {
         self.cold || self.reading
     }
 
-    /// Writes them into the key of a chunk, for a column group.
+    /// Writes the kinds of a column group into the key of a chunk.
     pub(crate) fn write_to(self, key: &mut ClassKey, group: GroupIndex) {
         key.cold.set(group, self.cold);
         key.nearby.set(group, self.nearby);
@@ -75,12 +75,12 @@ impl ResidencyCounts {
         self.reading
     }
 
-    /// Pages in the pool, of so many.
+    /// The number of pages in the pool, given the number of all.
     pub(crate) fn cached(self, pages: usize) -> u32 {
         pages as u32 - self.cold() - self.reading
     }
 
-    /// Which pages there are, of so many.
+    /// The kinds of pages that there are, given the number of all.
     pub(crate) fn kinds(self, pages: usize) -> Kinds {
         Kinds {
             cold: self.cold() > 0,

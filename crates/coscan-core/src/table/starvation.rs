@@ -8,29 +8,30 @@ use crate::set::IndexSet;
 /// The scans of a table that may starve if it loses pages, by their slots.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct StarvationSets {
-    /// At each position those that would be starved with so many chunks less.
+    /// The scans that would be starved with fewer chunks, at the position of that number.
     with_less: [IndexSet<ScanPosition>; 8],
-    /// Of the scans that go in order and read whole chunks: by chunk, those that use it next. They count on no other.
+    /// The scans that use each chunk next, of those that go in order and read whole chunks. They depend on no other
+    /// chunk.
     next: BTreeMap<ChunkIndex, IndexSet<ScanPosition>>,
-    /// The same by scan.
+    /// The chunks of `next`, by scan.
     next_of: BTreeMap<ScanPosition, Vec<ChunkIndex>>,
 }
 
 impl StarvationSets {
-    /// Ready chunks that a scan can spare, at most, for it to be in one of the sets.
+    /// The most ready chunks that a scan in one of the sets can spare.
     pub(crate) const SPARE_MAX: usize = 7;
 
-    /// The slots of scans that are starved with so many chunks less; `None` if they are not kept for as many.
+    /// The slots of scans that are starved with `chunks` fewer; `None` if no set is kept for that number.
     pub(crate) fn with_less(&self, chunks: usize) -> Option<&IndexSet<ScanPosition>> {
         self.with_less.get(chunks)
     }
 
-    /// Those that are starved.
+    /// The slots of scans that are starved.
     pub(super) fn starved(&self) -> &IndexSet<ScanPosition> {
         &self.with_less[0]
     }
 
-    /// Those that are starved, or would be with one chunk less.
+    /// The slots of scans that are starved, or would be with one chunk less.
     pub(super) fn almost_starved(&self) -> &IndexSet<ScanPosition> {
         &self.with_less[1]
     }

@@ -1,12 +1,12 @@
-//! How far `relevance` reads ahead of scans on a device that takes many loads at once.
+//! The distance that `relevance` reads ahead of scans on a device that takes many loads at once.
 
 use crate::world::{Disk, SPACE_TIMEOUT_NS, Seeded, World, table, worker};
 use coscan_core::*;
 
 const LOADS: usize = 6;
 
-/// The number of loads in flight for scans of these lengths in chunks, each of a table of its own, after so many
-/// nanoseconds; a page arrives within 1,000.
+/// The number of loads in flight after `ns` nanoseconds for scans of these lengths in chunks, each of a table of its
+/// own. A page arrives within 1,000 nanoseconds.
 fn loads(policy: PolicyKind, scans: &[u64], pool_bytes: u64, ns: u64) -> Vec<usize> {
     let mut world = World::new(policy.build(), pool_bytes, LOADS);
     world.disk = scattered();
@@ -39,7 +39,8 @@ fn a_waiting_scan_takes_up_to_half_of_the_load_slots() {
 
 #[test]
 fn one_that_has_something_to_go_on_with_does_not() {
-    // Its worker takes long for a chunk: of what was asked for while it waited all has come, and no more is.
+    // Its worker takes long for a chunk: everything that was requested while it waited has arrived,
+    // and no more does.
     let once = loads(PolicyKind::Relevance, &[20], 10_000, 999_000)[0];
     assert!((LOADS / 2..LOADS).contains(&once), "{once}");
 }
@@ -51,7 +52,7 @@ fn nor_where_there_is_no_room() {
 
 #[test]
 fn of_waiting_scans_the_one_with_the_fewest_arriving_chunks_reads_ahead_first() {
-    // What one worker and three need, six loads, leaves four of the first ten slots.
+    // The needs of one worker and of three, six loads, leave four of the first ten slots.
     for workers in [[1, 3], [3, 1]] {
         let config = Config { loads_in_flight_max: 20, ..Config::default() };
         let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());

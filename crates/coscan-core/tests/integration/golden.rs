@@ -1,5 +1,5 @@
-//! Golden decision traces: one workload, what each policy decides, line by line. When a policy is meant to change,
-//! run with `INSTA_UPDATE=always` and read the difference.
+//! Golden decision traces: the decisions of each policy on one workload, line by line. When a policy is meant to
+//! change, run with `INSTA_UPDATE=always` and read the difference.
 
 use crate::world::{WorkerProfile, World, table, worker};
 use coscan_core::*;

@@ -1,4 +1,4 @@
-//! What is known of a chunk takes few bytes, however many scans there are.
+//! A chunk takes few bytes of memory, however many scans there are.
 
 use coscan_core::*;
 

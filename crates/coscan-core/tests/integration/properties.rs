@@ -1,6 +1,6 @@
-//! Random tables, pools, scans and operations, under every policy: the model in `world` checks the rules after each
-//! step, and whoever is neither cancelled nor failed finishes. So does `crate::world::memory` for memory beside the pool: nobody is
-//! refused, or waits, for memory that could be had.
+//! Random tables, pools, scans and operations, under every policy. The model in `world` checks the rules after each
+//! step; every scan that is neither cancelled nor failed must finish. `crate::world::memory` does the same for memory
+//! beside the pool: no request is refused, or waits, for memory that could be had.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use coscan_core::log::Log;
 use coscan_core::*;
 use proptest::prelude::*;
 
-/// How the pages of a column group lie.
+/// The arrangement of the pages of a column group.
 #[derive(Clone, Copy, Debug)]
 enum Pages {
-    /// So many for each chunk.
+    /// This number of pages for each chunk.
     Own(usize),
-    /// One for so many chunks in a row.
+    /// One page for each run of this number of chunks.
     Spanning(usize),
     /// Chunk i needs pages i and i + 1.
     Straddling,
-    /// One that all chunks need, and one for each.
+    /// One page that all chunks need, and one for each.
     Dictionary,
 }
 
@@ -41,7 +41,7 @@ struct ScanCase {
     selection: Option<u64>,
     workers: Vec<WorkerProfile>,
     start: u64,
-    /// After so many chunks the first worker waits for the end of an earlier scan.
+    /// The number of chunks after which the first worker waits for the end of an earlier scan, and that scan.
     stall: Option<(usize, usize)>,
 }
 
@@ -49,9 +49,9 @@ struct ScanCase {
 enum Kind {
     /// A query of this server.
     Local,
-    /// One of another server.
+    /// A query of another server.
     Remote(RemoteQuery),
-    /// What is wanted at another server.
+    /// The needs of a scan at another server.
     Interest,
 }
 
@@ -376,7 +376,8 @@ impl Run {
             && let Some(Some(other)) = self.scans.get(other)
         {
             workers[0].stall = Some((after + 1, *other));
-            // Whoever holds on to its pages while it waits for another scan can make that one impossible.
+            // A worker that holds its pages while it waits for another scan can make that scan
+            // impossible.
             workers.iter_mut().for_each(|worker| worker.releases_early = true);
         }
         let rows = case.ranges.iter().map(|&(start, len)| start..start + len).collect();
@@ -409,7 +410,7 @@ impl Run {
         }
     }
 
-    /// Before chunks are added the pool grows as far as it can: it may have given way to others.
+    /// Grows the pool as far as possible before chunks are added, since it may have shrunk for others.
     fn grow_pool(&mut self) {
         if self.world.manager.memory_limits().is_some() {
             let _ = self.world.grow_pool(self.widest);
@@ -493,7 +494,7 @@ impl Run {
         }
     }
 
-    /// Drives to the end; a scan of which one worker never asks is taken off when it has been handed everything.
+    /// Runs to the end. A scan of which one worker never asks is cancelled when it has been handed everything.
     fn finish(&mut self, steps_max: usize) {
         loop {
             self.world.drive_bounded(steps_max);
@@ -537,7 +538,7 @@ fn run(case: &Case, policy: PolicyKind) -> Run {
             Event::Apply(op) => run.apply(op),
         }
     }
-    // Each scan takes each chunk once: what happens is bounded by the work, not by luck.
+    // Each scan takes each chunk once: the steps are bounded by the work, not by luck.
     let work: usize = case.scans.len() * 9 * 16;
     run.finish(1_000 + 4 * work);
     run

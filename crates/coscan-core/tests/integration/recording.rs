@@ -1,4 +1,4 @@
-//! Decision logs: text and back, and what is said of a log that does not replay.
+//! Decision logs: text and back, and the errors for a log that does not replay.
 
 use crate::world::{World, table, worker};
 use coscan_core::log::{Command, Entry, Log, ReadLogError, ReplayError, Reply, VERSION};
@@ -17,7 +17,7 @@ fn recorded(policy: PolicyKind) -> Log {
     world.take_log()
 }
 
-/// Where the log says what came out.
+/// The positions of the decisions in a log.
 fn decisions(log: &Log) -> Vec<usize> {
     let is_decision = |entry: &Entry| !matches!(entry, Entry::Command(_));
     (0..log.entries.len()).filter(|&index| is_decision(&log.entries[index])).collect()
@@ -68,7 +68,8 @@ fn a_changed_decision_is_found_where_it_is() {
 fn a_decision_too_many_or_too_few_is_found() {
     let log = recorded(PolicyKind::Relevance);
     for index in decisions(&log) {
-        // Not to ask, or to ask once more when all is done, is another run, but a possible one.
+        // A log without a request, or with one more when all is done, is of another run, but a
+        // possible one.
         if matches!(
             log.entries[index],
             Entry::Action(Action::Finish { .. }) | Entry::Settled { .. }

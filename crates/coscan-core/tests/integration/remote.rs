@@ -1,4 +1,4 @@
-//! What other servers want, and what they have.
+//! Scans for other servers, and pages that other servers have.
 
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
@@ -106,7 +106,7 @@ fn an_interest_reads_nothing_and_never_waits() {
     assert_eq!(manager.poll_timeout(), None);
     assert_eq!(manager.state().scan_count(), 0);
     manager.audit().unwrap();
-    // Nor does it keep scans from ending, and a page that fails does not fail it.
+    // Nor does an interest keep scans from ending, and a page that fails does not fail it.
     let scan = start(&mut manager, &spec(table, 3..4));
     let [Action::Load { load, .. }] = actions(&mut manager)[..] else { panic!("no load") };
     manager.page_failed(NOW, load, PageId(3));
@@ -147,7 +147,7 @@ fn a_remote_scan_is_read_for_and_needs_no_processor() {
     assert_eq!(deliveries(&actions(&mut manager)), [(remote, 5)]);
 }
 
-/// What fills this pool may itself wait for the other server.
+/// The scan whose pages fill this pool may itself wait for the other server.
 #[test]
 fn a_remote_scan_never_waits_for_space() {
     let (mut manager, table) = manager(1, Config::default());
@@ -227,7 +227,7 @@ fn a_load_takes_no_slot_while_it_only_waits_for_a_peer() {
     manager.audit().unwrap();
 }
 
-/// Others that keep coming would take all that comes free.
+/// Otherwise further scans would take all that comes free.
 #[test]
 fn a_remote_scan_takes_no_space_that_is_kept_for_a_scan() {
     let config = Config { loads_in_flight_max: 2, ..Config::default() };
@@ -267,7 +267,7 @@ fn a_remote_scan_takes_no_space_that_is_kept_for_a_scan() {
     }
 }
 
-/// Takes actions; requests of peers end with their answer. Whether the scan was handed its chunk.
+/// Takes actions. Requests of peers end with their answer. Returns whether the scan was handed its chunk.
 fn deliveries_to(
     waiting: ScanId,
     manager: &mut ActiveBufferManager,
@@ -293,7 +293,7 @@ fn copies_of_what_a_peer_has_are_evicted_first() {
     let (mut manager, table) = manager(3, Config::default());
     start(&mut manager, &spec(table, 0..3));
     drive(&mut manager);
-    // Chunk 2 was used last, and goes first all the same.
+    // Chunk 2 was used last, and is nevertheless evicted first.
     set_source(&mut manager, 2, Source::PeerPool);
     interest(&mut manager, table, 2);
     start(&mut manager, &spec(table, 5..6));

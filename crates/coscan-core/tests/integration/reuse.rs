@@ -6,7 +6,7 @@ use coscan_core::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Reads of a table of two pages by scans that arrive so many seconds apart.
+/// The reads of a table of two pages by scans that arrive this many seconds apart.
 fn reads_of_small_table(seconds_apart: u64, arrivals: u64) -> usize {
     let mut world = World::new(PolicyKind::Relevance.build(), 100, 1);
     let large = world.add_table(&table(400, &[10]));

@@ -1,4 +1,4 @@
-//! The picture of a table, and what its scans wait for.
+//! The picture of a table, and the reasons why its scans wait.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use coscan_core::{

@@ -1,4 +1,4 @@
-//! Tables that share pages, and whose chunks come and go.
+//! Tables that share pages, and whose chunks are added and removed.
 
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
@@ -26,7 +26,7 @@ fn spec(table: TableId, chunks: std::ops::Range<u32>) -> ScanSpec {
     }
 }
 
-/// Runs a scan to its end; returns the chunks that it was handed and how many pages were read.
+/// Runs a scan to its end. Returns the chunks that it was handed and the number of pages read.
 fn run(manager: &mut ActiveBufferManager, spec: &ScanSpec) -> (Vec<u32>, usize) {
     let now = Time(0);
     let scan = manager.start_scan(now, spec).unwrap();

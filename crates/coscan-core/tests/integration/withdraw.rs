@@ -1,4 +1,4 @@
-//! A worker that goes, or gives back what it was handed: its scan gets all that nothing was taken of.
+//! A worker that leaves, or returns its chunk: its scan gets every chunk of which nothing was taken.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const CHUNKS: u64 = 6;
 struct Run {
     manager: ActiveBufferManager,
     scan: ScanId,
-    /// What each worker holds, or that it was told that there is no more.
+    /// The chunk that each worker holds, or `Some(None)` once it was told that there is no more.
     answers: [Option<Option<ChunkIndex>>; 2],
 }
 
@@ -24,7 +24,7 @@ impl Run {
         Self::of(&layout.build(), policy, order)
     }
 
-    /// With a pool of two bytes.
+    /// A run with a pool of two bytes.
     fn of(layout: &Layout, policy: PolicyKind, order: Order) -> Self {
         let config = Config { pool_bytes: 2, ..Config::default() };
         let mut manager = ActiveBufferManager::new(config, policy.build());
@@ -69,7 +69,7 @@ impl Run {
         self.settle();
     }
 
-    /// All that a worker gets until there is no more.
+    /// All chunks that a worker gets until there is no more.
     fn rest(&mut self, worker: u32) -> BTreeSet<ChunkIndex> {
         std::iter::from_fn(|| self.ask(worker)).collect()
     }

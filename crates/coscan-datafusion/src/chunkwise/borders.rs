@@ -1,7 +1,7 @@
-//! Parts the rows of a chunk: those of its first and its last key from the others.
+//! Separates the rows of the first and the last key of a chunk from its other rows.
 //!
-//! Where the rows of a key come one after another in the table, a key other than the first and the last of a chunk has
-//! no rows in other chunks [CS07 §7.2].
+//! Where the rows of a key are consecutive in the table, a key other than the first and the last of a chunk has no rows
+//! in other chunks [CS07 §7.2].
 
 use std::collections::VecDeque;
 
@@ -9,18 +9,18 @@ use datafusion::arrow::array::{ArrayRef, DynComparator, RecordBatch, make_compar
 use datafusion::arrow::compute::SortOptions;
 use datafusion::error::Result;
 
-/// Parts the rows of one chunk.
+/// Separates the rows of one chunk.
 #[derive(Debug)]
 pub(super) struct Borders {
-    /// The columns of the key, as indexes.
+    /// The indexes of the key columns.
     key: Vec<usize>,
-    /// A row of the first key, as long as no other has come.
+    /// A row of the first key, until a row of another key arrives.
     first: Option<RecordBatch>,
-    /// Rows of the last key so far, unless it is the first.
+    /// The rows of the last key so far, unless it is the first key.
     last: Vec<RecordBatch>,
-    /// Rows of the first key.
+    /// The rows of the first key.
     border: Vec<RecordBatch>,
-    /// Rows of other keys that have not been taken.
+    /// The rows of other keys that have not been taken.
     inner: VecDeque<RecordBatch>,
     has_rows: bool,
 }
@@ -67,27 +67,28 @@ impl Borders {
         Ok(())
     }
 
-    /// Rows of keys that are neither the first nor the last of the chunk, in its order; `None` if more have to come.
+    /// The next rows of keys that are neither the first nor the last of the chunk, in its order, or `None` if more have
+    /// to be added first.
     pub(super) fn next_inner(&mut self) -> Option<RecordBatch> {
         self.inner.pop_front()
     }
 
-    /// All rows of the first and the last key, in the chunk's order, when all have come. It is ready for the next chunk
-    /// afterwards.
+    /// All rows of the first and the last key, in the chunk's order, after all rows were added. Resets this value for
+    /// the next chunk.
     pub(super) fn finish(&mut self) -> Vec<RecordBatch> {
         (self.first, self.has_rows) = (None, false);
         self.border.append(&mut self.last);
         std::mem::take(&mut self.border)
     }
 
-    /// How many rows at the start have the key of another row.
+    /// The number of rows at the start that have the key of another row.
     fn run_from_start(&self, batch: &RecordBatch, row: &RecordBatch) -> Result<usize> {
         let keys = comparators(&self.columns(batch), &self.columns(row))?;
         let is_equal = |index: usize| keys.iter().all(|compare| compare(index, 0).is_eq());
         Ok(partition_point(batch.num_rows(), is_equal))
     }
 
-    /// The first row that has the key of the last row.
+    /// The index of the first row that has the key of the last row.
     fn last_run(&self, batch: &RecordBatch) -> Result<usize> {
         let (columns, last) = (self.columns(batch), batch.num_rows() - 1);
         let keys = comparators(&columns, &columns)?;
@@ -108,7 +109,7 @@ fn comparators(left: &[ArrayRef], right: &[ArrayRef]) -> Result<Vec<DynComparato
     pairs.map(compare).collect()
 }
 
-/// The number of rows for which `holds`, if it holds for the first rows and for no others.
+/// The number of rows for which `holds`, which must hold for the first rows only.
 fn partition_point(rows: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut start, mut end) = (0, rows);
     while start < end {
@@ -144,7 +145,7 @@ mod tests {
         batches.iter().flat_map(of_batch).collect()
     }
 
-    /// Parts a chunk of these keys that comes in batches of some rows: the inner rows, and those at the borders.
+    /// Adds a chunk of these keys in batches of some rows. Returns its inner rows and those at its borders.
     fn parted(borders: &mut Borders, keys: &[Option<i64>], batch_rows: usize) -> (Rows, Rows) {
         let positions = (0..keys.len() as u64).collect::<UInt64Array>();
         let columns: [(&str, ArrayRef); 2] = [
@@ -168,7 +169,7 @@ mod tests {
         let mut borders = Borders::new(vec![0]);
         for runs in 0..6_u32 {
             for case in 0..lengths.len().pow(runs) {
-                // The first run is of NULLs.
+                // The first run has NULL keys.
                 let length = |run: u32| lengths[case / lengths.len().pow(run) % lengths.len()];
                 let run = |run: u32| vec![(run > 0).then_some(i64::from(run)); length(run)];
                 let keys: Vec<_> = (0..runs).flat_map(run).collect();

@@ -17,8 +17,8 @@ use futures::TryStreamExt;
 
 use super::leaf::LeafExec;
 
-/// A plan of one partition over the rows of a chunk (its [`LeafExec`]s) and, for joins, over rows that are the same for
-/// all chunks. Each execution has inputs and metrics of its own.
+/// A plan of one partition that is executed over the rows of a chunk (its [`LeafExec`]s). Joins in it may also read
+/// rows that are the same for all chunks. Each execution has inputs and metrics of its own.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkPlan {
     plan: Arc<dyn ExecutionPlan>,
@@ -33,16 +33,16 @@ impl ChunkPlan {
         &self.plan
     }
 
-    /// The same with other plans in place of its leaves for collected rows, from left to right. Joins collect them once for
-    /// all executions.
+    /// Replaces the leaves for collected rows by other plans, from left to right. Joins collect the rows of these plans
+    /// once for all executions.
     pub(super) fn with_collected(&self, collected: &[Arc<dyn ExecutionPlan>]) -> Result<Self> {
         let mut collected = collected.iter().cloned();
         let replace = &mut |leaf: &LeafExec| leaf.is_collected().then(|| collected.next());
         Ok(Self { plan: with_leaves(&self.plan, replace)? })
     }
 
-    /// The plan over all rows of its tables at once: plans in place of the leaves of chunks, and of those for collected
-    /// rows, each from left to right. It may ask for them in one partition.
+    /// The plan over all rows of its tables at once. The leaves of chunks and those for collected rows are replaced by
+    /// plans, each from left to right. It may require them in one partition.
     pub(super) fn over_whole(
         &self,
         tables: &[Arc<dyn ExecutionPlan>],
@@ -56,8 +56,8 @@ impl ChunkPlan {
         with_leaves(&self.plan, replace)
     }
 
-    /// Makes joins collect the rows that are the same for all chunks, over a chunk without rows. Each join by itself: one
-    /// whose other side is empty does not read the joins below it.
+    /// Makes joins collect the rows that are the same for all chunks, by executing them over a chunk without rows. Each
+    /// join is executed by itself, since one whose other side is empty does not read the joins below it.
     pub(super) async fn collect(&self, context: &Arc<TaskContext>) -> Result<()> {
         let mut joins = Vec::new();
         find_collecting(&self.plan, &mut joins);
@@ -72,7 +72,7 @@ impl ChunkPlan {
         Ok(())
     }
 
-    /// The plan over these rows, an input for each chunk leaf, from left to right.
+    /// Executes the plan over these rows, one input for each chunk leaf, from left to right.
     pub(super) fn execute(
         &self,
         inputs: Vec<SendableRecordBatchStream>,
@@ -91,7 +91,7 @@ impl fmt::Display for ChunkPlan {
     }
 }
 
-/// A plan in one line, each operator before its inputs.
+/// Formats a plan in one line, each operator before its inputs.
 fn in_one_line(plan: &Arc<dyn ExecutionPlan>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{}", displayable(plan.as_ref()).one_line().to_string().trim_end())?;
     match plan.children().as_slice() {
@@ -110,7 +110,7 @@ fn in_one_line(plan: &Arc<dyn ExecutionPlan>, f: &mut fmt::Formatter<'_>) -> fmt
     }
 }
 
-/// A plan with others in place of some of its leaves.
+/// Replaces some leaves of a plan.
 fn with_leaves(
     plan: &Arc<dyn ExecutionPlan>,
     replace: &mut impl FnMut(&LeafExec) -> Option<Option<Arc<dyn ExecutionPlan>>>,
@@ -125,7 +125,7 @@ fn with_leaves(
     replace_children_if_necessary(Arc::clone(plan).reset_state()?, children)
 }
 
-/// The joins that have rows of the chunk on one side only, those below others in front.
+/// Finds the joins that have rows of the chunk on one side only. A join comes before the joins above it.
 fn find_collecting<'a>(
     plan: &'a Arc<dyn ExecutionPlan>,
     found: &mut Vec<&'a Arc<dyn ExecutionPlan>>,
@@ -142,7 +142,7 @@ fn find_collecting<'a>(
     }
 }
 
-/// The schemas of the leaves of a plan, from left to right.
+/// Collects the schemas of the leaves of a plan, from left to right.
 fn find_leaves(plan: &Arc<dyn ExecutionPlan>, schemas: &mut Vec<SchemaRef>) {
     if plan.is::<LeafExec>() {
         schemas.push(plan.schema());
@@ -150,7 +150,7 @@ fn find_leaves(plan: &Arc<dyn ExecutionPlan>, schemas: &mut Vec<SchemaRef>) {
     plan.children().into_iter().for_each(|child| find_leaves(child, schemas));
 }
 
-/// The plan over these rows; `None` if it does not read them.
+/// The plan over these rows, or `None` if it does not read them.
 fn with_inputs(
     plan: &Arc<dyn ExecutionPlan>,
     inputs: &mut impl Iterator<Item = SendableRecordBatchStream>,
@@ -166,7 +166,7 @@ fn with_inputs(
     if changed.iter().all(Option::is_none) {
         return Ok(None);
     }
-    // A join that has collected rows of this chunk only must not keep them for the next.
+    // A join that has collected rows of this chunk only must not keep them for the next chunk.
     let keeps_state = changed.iter().any(Option::is_none);
     let plan = if keeps_state { Arc::clone(plan) } else { Arc::clone(plan).reset_state()? };
     let children = changed.into_iter().zip(plan.children());
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// One row, and how often it was read.
+    /// One row, with a count of how often it was read.
     #[derive(Debug, Default)]
     struct CountedRow(Arc<AtomicUsize>);
 
@@ -244,7 +244,7 @@ mod tests {
             Arc::new(LeafExec::of_chunks("t", properties)) as _
         };
         let collected = || Arc::new(LeafExec::collected(schema())) as _;
-        // The first join is not asked for rows by the last one, whose other side is empty.
+        // The last join does not read the first one, because its other side is empty.
         let plan = join(chunk(), join(collected(), join(collected(), chunk())));
         let rows = [CountedRow::default(), CountedRow::default()];
         let counts = rows.each_ref().map(|row| Arc::clone(&row.0));

@@ -1,5 +1,5 @@
-//! The rows of a partition for a [`ChunkPlan`](super::chunk_plan::ChunkPlan): those of one chunk after another, without
-//! the keys at its borders.
+//! The rows of a partition as inputs of a [`ChunkPlan`](super::chunk_plan::ChunkPlan): chunk by chunk, without the keys
+//! at the borders of chunks.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -25,12 +25,13 @@ pub(super) struct ChunkRows {
     borders: Borders,
     /// The first rows of the next chunk.
     ahead: Option<(ChunkIndex, RecordBatch)>,
-    /// While it is read.
+    /// The chunk that is being read.
     chunk: Option<ChunkIndex>,
 }
 
 impl ChunkRows {
-    /// Of a reader of batches of this schema, which are in the order of some key columns. `baseline` counts them.
+    /// Takes the batches of a reader, which have this schema and are in the order of some key columns. `baseline`
+    /// counts them.
     pub(super) fn new(
         reader: ChunkReader,
         baseline: BaselineMetrics,
@@ -55,7 +56,7 @@ impl ChunkRows {
         Poll::Ready(read)
     }
 
-    /// Goes on to the next chunk; false if there is none.
+    /// Moves to the next chunk. Returns false if there is none.
     pub(super) async fn next_chunk(&mut self) -> Result<bool> {
         if self.ahead.is_none() {
             self.ahead = poll_fn(|context| self.poll_read(context)).await?;
@@ -71,7 +72,7 @@ impl ChunkRows {
         self.borders.finish()
     }
 
-    /// The next rows of the chunk between its first and its last key; `None` at its end.
+    /// The next rows of the chunk between its first and its last key, or `None` at its end.
     fn poll_inner(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         loop {
             if let Some(batch) = self.borders.next_inner() {
@@ -109,7 +110,7 @@ impl RowsLoan {
         InnerRows { schema: Arc::clone(&rows.schema), rows: Some(rows), lender: self.clone() }
     }
 
-    /// What was given back; `None` if it is still lent.
+    /// The rows that were given back, or `None` if they are still lent.
     pub(super) fn take(&self) -> Option<ChunkRows> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -118,7 +119,7 @@ impl RowsLoan {
 /// The rows of a chunk between its first and its last key.
 pub(super) struct InnerRows {
     schema: SchemaRef,
-    /// Until it is dropped.
+    /// `None` once the stream is dropped.
     rows: Option<ChunkRows>,
     lender: RowsLoan,
 }

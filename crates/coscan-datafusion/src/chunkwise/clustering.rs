@@ -13,24 +13,24 @@ use datafusion::error::{DataFusionError, Result};
 use crate::error::from_scan;
 use crate::planning::nan::may_be_nan;
 
-/// The most summaries of joins that a manager remembers, and about the most bytes of them.
+/// The maximum number of join summaries that a manager keeps, and about the maximum of their bytes.
 const SUMMARIES_MAX: usize = 512;
 const SUMMARIES_BYTES_MAX: usize = 64 << 20;
 
-/// About the bytes of the version of a file: its location and a tag.
+/// An estimate of the bytes of a file version, which has a location and a tag.
 const VERSION_BYTES: usize = 300;
 
-/// For each joint chunk, the rows of each table.
+/// The rows of each table, for each joint chunk.
 pub(crate) type JointRanges = Vec<Vec<Range<u64>>>;
 
 /// Tables whose chunks are in the order of one key each. Rows of one value of the key are in one joint chunk.
 #[derive(Clone, Debug)]
 pub(crate) struct Clustering {
     tables: Vec<ClusteredTable>,
-    /// The table of each scan: a table that is joined with itself is read once.
+    /// The table of each scan. A table that is joined with itself is read once.
     table_of_scans: Vec<usize>,
     options: SortOptions,
-    /// The first key of each joint chunk but the first.
+    /// The first key of each joint chunk, except the first joint chunk.
     boundaries: ArrayRef,
 }
 
@@ -38,13 +38,14 @@ pub(crate) struct Clustering {
 #[derive(Clone, Debug)]
 pub(crate) struct ClusteredTable {
     pub(crate) table: SharedTable,
-    /// The column of the key, an index into the table's schema.
+    /// The index of the key column in the table's schema.
     pub(crate) key: usize,
 }
 
 impl Clustering {
-    /// Clusters the tables of scans by the chunks of the one with the fewest: a joint chunk is one of them, with the rows
-    /// of the same keys of the others. `None` if that is one joint chunk, or tables have some of their files in common.
+    /// Clusters the tables of scans by the chunks of the table with the fewest. A joint chunk is one of these chunks,
+    /// with the rows of the other tables that have the same keys. Returns `None` if there would be one joint chunk
+    /// only, or tables have some of their files in common.
     pub(crate) fn new(scanned: Vec<ClusteredTable>, options: SortOptions) -> Result<Option<Self>> {
         let mut tables: Vec<ClusteredTable> = Vec::new();
         let mut table_of_scans = Vec::with_capacity(scanned.len());
@@ -76,7 +77,7 @@ impl Clustering {
         Ok(Some(Self { tables, table_of_scans, options, boundaries }))
     }
 
-    /// Whether the rows of its joint chunks are known, so that nothing has to be read to find them.
+    /// Whether the rows of the joint chunks are known, so that nothing has to be read to find them.
     pub(crate) fn is_known(&self, manager: &BufferManager) -> bool {
         manager.extension(JoinIndexes::default).of(self).initialized()
     }
@@ -90,20 +91,20 @@ impl Clustering {
         self.tables.len()
     }
 
-    /// Whether the rows of a chunk of a table were found not to be in the order of the key: where the rows of a key begin
-    /// in it cannot be said.
+    /// Whether the rows of a chunk of a table were found not to be in the order of the key. The rows at which a key
+    /// begins cannot be found in it.
     pub(crate) fn is_unordered(&self, table: usize, chunk: usize) -> bool {
         let ClusteredTable { table, key } = &self.tables[table];
         let file = table.table().chunk_file(ChunkIndex::from_usize(chunk));
         table.table().is_unordered(file, *key, self.options.descending)
     }
 
-    /// The position of the table of each scan.
+    /// The index of the table of each scan.
     pub(crate) fn table_of_scans(&self) -> &[usize] {
         &self.table_of_scans
     }
 
-    /// The chunks of each table that may have rows of each joint chunk, by statistics.
+    /// The chunks of each table that may have rows of each joint chunk, according to statistics.
     pub(crate) fn chunks(&self) -> Result<Vec<Vec<Range<usize>>>> {
         self.tables.iter().map(|table| self.chunks_of(table)).collect()
     }
@@ -126,9 +127,9 @@ impl Clustering {
         Ok((0..self.joint_chunks()).map(chunks).collect())
     }
 
-    /// The rows of each joint chunk; `None` if the rows of a table are not in the order of its key where they have to be,
-    /// which its files then keep. Where the rows of a key begin is found once for the same files: it is the join index
-    /// summary [CS11 §2.6.2].
+    /// The rows of each joint chunk. `None` if the rows of a table are not in the order of its key where they have to
+    /// be; its files then keep that finding. The rows at which keys begin are found once for the same files, as the
+    /// join index summary [CS11 §2.6.2].
     pub(crate) async fn rows(
         &self,
         manager: &BufferManager,
@@ -152,7 +153,8 @@ impl Clustering {
     ) -> Result<Option<JointRanges>> {
         let mut joint = vec![Vec::with_capacity(self.tables.len()); self.joint_chunks()];
         let mut is_clustered = true;
-        // Also after one was found not to be in order: no plan is to be made in vain for each of them.
+        // Continues after a table was found not to be in order, so that no plan is made in vain for
+        // each of the others.
         for ClusteredTable { table, key } in &self.tables {
             let (options, boundaries) = (self.options, &self.boundaries);
             let found = find_rows(manager, table, *key, options, boundaries, label.clone()).await;
@@ -170,7 +172,7 @@ impl Clustering {
         Ok(is_clustered.then_some(joint))
     }
 
-    /// Registers the tables as one, in these joint chunks.
+    /// Registers the tables as one joint table with these joint chunks.
     pub(crate) fn register(
         &self,
         manager: &BufferManager,
@@ -191,21 +193,21 @@ impl ClusteredTable {
         Arc::ptr_eq(self.table.table(), other.table.table()) && self.key == other.key
     }
 
-    /// The bounds of the key in each chunk: of the first and of the last row.
+    /// The bounds of the key in each chunk, which are those of the first and of the last row.
     fn bounds(&self, options: SortOptions) -> Result<(ArrayRef, ArrayRef)> {
         let statistics = self.parquet().statistics(self.key).map_err(crate::error::from_table)?;
         let ChunkStatistics { min, max, .. } = statistics;
         Ok(if options.descending { (max, min) } else { (min, max) })
     }
 
-    /// The order in which bounds of chunks follow each other, without an overlap; `None` if they do not, bounds are
-    /// unknown, or a key is NULL. Within a chunk, rows may be in any order for all that bounds tell.
+    /// The order in which the bounds of chunks follow each other without an overlap. `None` if they do not, if bounds
+    /// are unknown, or if a key is NULL. Bounds do not determine the order of rows within a chunk.
     pub(crate) fn order(&self) -> Result<Option<SortOptions>> {
         let data_type = self.parquet().schema().field(self.key).data_type();
         if data_type.is_nested() || may_be_nan(data_type) {
             return Ok(None);
         }
-        // A table whose statistics cannot be understood is read without them.
+        // A table whose statistics cannot be decoded is read without them.
         let Ok(statistics) = self.parquet().statistics(self.key) else { return Ok(None) };
         let ChunkStatistics { min, max, null_count, .. } = statistics;
         let is_known = min.null_count() + max.null_count() == 0
@@ -225,18 +227,18 @@ impl ClusteredTable {
     }
 }
 
-/// Join index summaries: for clustered files, the rows of joint chunks. Plain data: they keep nothing open.
+/// Join index summaries: the rows of joint chunks for clustered files. They are plain data and keep nothing open.
 #[derive(Debug, Default)]
 struct JoinIndexes {
-    /// Least recently used first.
+    /// The least recently used one is first.
     known: Mutex<Vec<(SummaryKey, Arc<Summary>)>>,
 }
 
-/// Set once the rows are found.
+/// The ranges of a join, which are set once they are found.
 type Summary = tokio::sync::OnceCell<Arc<JointRanges>>;
 
-/// For each table its id, which stands for its columns and stores, its files, and the column of the key; the order.
-/// Boundaries follow from these.
+/// For each table its id (which stands for its columns and stores), its files, and the key column; then the order. The
+/// boundaries follow from these.
 type SummaryKey = (Vec<(TableId, Vec<FileVersion>, usize)>, SortOptions);
 
 impl JoinIndexes {

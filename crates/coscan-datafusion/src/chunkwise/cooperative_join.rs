@@ -47,8 +47,8 @@ use crate::execution::metrics::ScanCounts;
 /// EXPLAIN ANALYZE adds the figures of a scan, see [`SharedScanExec`].
 #[derive(Debug)]
 pub(crate) struct CooperativeJoinExec {
-    /// A [`SharedScanExec`] in any order for each of the scans, then plans of one partition that joins collect once, from
-    /// left to right.
+    /// A [`SharedScanExec`] in any order for each of the scans, followed by the plans of one partition that joins
+    /// collect once, from left to right.
     children: Vec<Arc<dyn ExecutionPlan>>,
     scan_count: usize,
     clustering: Arc<Clustering>,
@@ -61,8 +61,8 @@ pub(crate) struct CooperativeJoinExec {
 }
 
 impl CooperativeJoinExec {
-    /// Of a plan over leaves ([`LeafExec`](super::leaf::LeafExec)), one for each scan, and one for each plan to collect, from
-    /// left to right.
+    /// Creates the join from a plan whose leaves ([`LeafExec`](super::leaf::LeafExec)) stand for the scans and for the
+    /// plans to collect, from left to right.
     pub(crate) fn new(
         plan: Arc<dyn ExecutionPlan>,
         scans: Vec<Arc<dyn ExecutionPlan>>,
@@ -110,7 +110,7 @@ impl CooperativeJoinExec {
         }
     }
 
-    /// The join as its tasks need it.
+    /// The state of the join that its tasks share.
     fn joining(&self, context: &Arc<TaskContext>) -> Result<Joining> {
         let (tables, collected) = self.children.split_at(self.scan_count);
         let whole = WholeTables {
@@ -168,7 +168,7 @@ impl ExecutionPlan for CooperativeJoinExec {
         InputDistributionRequirements::new(any.into_iter().chain(collected).collect())
     }
 
-    /// It has a task for each partition that the session wants.
+    /// False, since the join has a task for each of the session's target partitions.
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false; self.children.len()]
     }

@@ -24,11 +24,11 @@ use super::in_order_execution::Execution;
 use super::output::one_partition;
 use crate::execution::exec::SharedScanExec;
 
-/// Filters and projections over a table in its order, for which several tasks each work on a chunk. The rows are returned
-/// chunk by chunk, so that the output is in the table's order without a merge.
+/// Filters and projections over a table in its order, for which several tasks each work on a chunk. The rows are
+/// returned chunk by chunk, so that the output is in the table's order without a merge.
 ///
-/// One task has the chunk whose turn it is; the others work ahead as long as there is memory for their rows. While memory
-/// is short, they give their chunks back: a query that takes no rows holds no more than a scan of one partition does.
+/// One task has the chunk whose turn it is. The others work ahead as long as there is memory for their rows. While
+/// memory is short, they return their chunks, so that a paused query holds no more than a scan of one partition.
 ///
 /// EXPLAIN shows:
 ///
@@ -49,8 +49,8 @@ pub(crate) struct InOrderExec {
 }
 
 impl InOrderExec {
-    /// Of a plan that keeps the order of its leaf, a [`LeafExec`](super::leaf::LeafExec) with the rows of
-    /// this scan.
+    /// Creates the operator from a plan that keeps the order of its leaf, a [`LeafExec`](super::leaf::LeafExec) with
+    /// the rows of this scan.
     pub(crate) fn new(
         plan: Arc<dyn ExecutionPlan>,
         scan: Arc<dyn ExecutionPlan>,
@@ -102,7 +102,7 @@ impl ExecutionPlan for InOrderExec {
         vec![&self.scan]
     }
 
-    /// It has its tasks already.
+    /// False, since the operator has its own tasks.
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
     }
@@ -142,7 +142,8 @@ impl ExecutionPlan for InOrderExec {
         }
         let given_back = MetricBuilder::new(&self.metrics).global_counter("chunks_given_back");
         let in_order = Execution::new(scan, self.tasks, self.filling.clone(), given_back, context);
-        // The tasks start when the first rows are asked for: before, they would only hold chunks.
+        // The tasks start when the first rows are requested. Before that they would only hold
+        // chunks.
         let rows = stream::once(async move { in_order.start() }).try_flatten().boxed();
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let rows = rows.inspect_ok(move |batch| {

@@ -27,16 +27,16 @@ use crate::execution::metrics::ScanCounts;
 /// Rows ahead take at most this part of the memory budget.
 const AHEAD_DIVISOR: u64 = 16;
 
-/// What an execution needs.
+/// The parts of an execution that has not started.
 pub(super) struct Execution {
     manager: BufferManager,
     table: SharedTable,
     request: ScanRequest,
-    /// In ascending order.
+    /// The chunks in ascending order.
     chunks: Vec<ChunkIndex>,
-    /// The number of rows of each.
+    /// The number of rows of each chunk.
     rows: Vec<u64>,
-    /// Of the scan's batches.
+    /// The schema of the scan's batches.
     schema: SchemaRef,
     filling: ChunkPlan,
     context: Arc<TaskContext>,
@@ -46,7 +46,7 @@ pub(super) struct Execution {
 }
 
 impl Execution {
-    /// Prepares the execution of a scan in order by so many tasks.
+    /// Prepares the execution of a scan in order by `tasks` tasks.
     pub(super) fn new(
         scan: &SharedScanExec,
         tasks: usize,
@@ -98,7 +98,7 @@ impl Execution {
     }
 }
 
-/// An execution, which all its tasks share.
+/// The state of an execution, which all its tasks share.
 struct Running {
     scan: Arc<Scan>,
     turns: ReorderBuffer,
@@ -106,7 +106,7 @@ struct Running {
 }
 
 impl Running {
-    /// A task: works on one chunk after another.
+    /// Runs a task, which works on one chunk after another.
     async fn work(self: Arc<Self>, worker: usize) -> Result<()> {
         let mut stream = self.scan.worker(worker);
         loop {
@@ -156,8 +156,8 @@ impl Running {
         Ok(())
     }
 
-    /// Waits until memory is short while the chunk is ahead; then its rows are dropped. For ever if it gets its turn
-    /// before.
+    /// Waits until memory is short while the chunk is ahead, so that its rows are dropped. Waits forever if the chunk
+    /// gets its turn before.
     async fn memory_shortage_ahead(&self, chunk: usize) {
         self.execution.manager.memory_shortage().await;
         if !self.turns.give_back(chunk) {
@@ -176,9 +176,9 @@ impl Drop for Running {
 struct Rows {
     running: Arc<Running>,
     stream: ScanStream,
-    /// Rows that were read and not yet given to the plan.
+    /// The rows that were read but not yet given to the plan.
     pending: Option<RecordBatch>,
-    /// The number of rows to read.
+    /// The number of rows left to read.
     left: u64,
 }
 
@@ -188,7 +188,7 @@ impl Rows {
         Self { running, stream, pending: Some(first), left }
     }
 
-    /// The next rows, at most as many as the session wants in a batch; `None` at the end of the chunk.
+    /// The next rows, at most the session's batch size, or `None` at the end of the chunk.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         let execution = &self.running.execution;
         let rows = match self.pending.take() {

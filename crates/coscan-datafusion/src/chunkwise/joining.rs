@@ -25,8 +25,8 @@ use crate::error::from_scan;
 use crate::execution::exec::SharedScanExec;
 use crate::execution::metrics::ScanCounts;
 
-/// The plan over all rows of its tables at once: the way of a join whose tables were found not to be clustered. Later
-/// plans know, and have no such join.
+/// The plan over all rows of its tables at once. It is executed if the tables are found not to be clustered. Later
+/// plans use that finding and have no such join.
 pub(super) struct WholeTables {
     pub(super) filling: ChunkPlan,
     pub(super) tables: Vec<Arc<dyn ExecutionPlan>>,
@@ -45,13 +45,13 @@ impl WholeTables {
     }
 }
 
-/// An execution, which all tasks share.
+/// An execution, which all its tasks share.
 pub(super) struct Joining {
     pub(super) scans: Vec<SharedScanExec>,
     pub(super) clustering: Arc<Clustering>,
     pub(super) needed: Arc<Needed>,
     pub(super) filling: ChunkPlan,
-    /// Whether joins of the filling collect rows.
+    /// Whether the joins of the filling collect rows.
     pub(super) has_collected: bool,
     pub(super) whole: WholeTables,
     pub(super) context: Arc<TaskContext>,
@@ -71,7 +71,8 @@ impl Joining {
         };
         let joint = self.clustering.register(first.manager(), &rows)?;
         if self.has_collected {
-            // Before the scan starts: workers that wait for it would hold chunks.
+            // This comes before the start of the scan, since workers that wait for it would hold
+            // chunks.
             self.filling.collect(&self.context).await?;
         }
         let chunks = self.needed_chunks(&rows);
@@ -91,7 +92,7 @@ impl Joining {
         Ok(output.build())
     }
 
-    /// The columns to read of each table, and the inputs of the plan among them.
+    /// The columns to read of each table, and the inputs of the plan as indexes into them.
     fn columns(&self) -> (Vec<Vec<usize>>, Arc<[JointInput]>) {
         let tables = self.clustering.table_of_scans();
         let mut columns = vec![Vec::new(); self.clustering.table_count()];
@@ -126,7 +127,7 @@ impl Joining {
     }
 }
 
-/// Joins the joint chunks of a worker.
+/// Executes the plan for the joint chunks of a worker.
 async fn join_chunks(
     joining: Arc<Joining>,
     rows: JointRows,
@@ -142,7 +143,7 @@ async fn join_chunks(
     Ok(())
 }
 
-/// Adds what a scan did to the figures of the plan when the last of its workers ends.
+/// Adds the metrics of a scan to those of the plan when the last of its workers ends.
 struct Counting {
     scan: Arc<JointScan>,
     joining: Arc<Joining>,

@@ -1,4 +1,4 @@
-//! What the joint chunks of a join take, by statistics, before any row is read.
+//! The cost of the joint chunks of a join, estimated from statistics before any row is read.
 
 use std::ops::Range;
 
@@ -10,20 +10,20 @@ use super::clustering::Clustering;
 use super::needed::Needed;
 use crate::execution::exec::SharedScanExec;
 
-/// What a join takes.
+/// The cost of a join.
 pub(crate) struct JointCost {
-    /// The most stored bytes of a joint chunk.
+    /// The maximum stored bytes of a joint chunk.
     pub(crate) chunk_bytes_max: u64,
-    /// The rows of the joint chunks that are needed.
+    /// The number of rows of the needed joint chunks.
     pub(crate) rows: u64,
-    /// The rows of chunks in which a joint chunk ends and the next begins.
+    /// The number of rows of the chunks in which a joint chunk ends and the next begins.
     pub(crate) rows_to_search: u64,
     /// Whether the rows of one of those chunks are known not to be in the order of the key.
     pub(crate) is_impossible: bool,
 }
 
 impl JointCost {
-    /// Of scans of clustered tables.
+    /// Estimates the cost of joining scans of clustered tables.
     pub(crate) fn new(
         clustering: &Clustering,
         scans: &[&SharedScanExec],

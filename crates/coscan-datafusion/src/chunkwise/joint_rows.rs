@@ -1,4 +1,4 @@
-//! The rows of a worker of a joint scan for a [`ChunkPlan`](super::chunk_plan::ChunkPlan): input by input.
+//! The rows of a worker of a joint scan as inputs of a [`ChunkPlan`](super::chunk_plan::ChunkPlan).
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -15,12 +15,12 @@ use futures::{Stream, StreamExt};
 
 use crate::error::from_scan;
 
-/// An input of the plan: columns of a table of the joint scan. Several inputs may be of one table.
+/// An input of the plan: columns of a table of the joint scan. Several inputs may read the same table.
 #[derive(Clone, Debug)]
 pub(super) struct JointInput {
-    /// The position of the table.
+    /// The index of the table.
     pub(super) table: usize,
-    /// Of the scan's batches of that table.
+    /// The indexes of the columns in the scan's batches of that table.
     pub(super) columns: Vec<usize>,
     pub(super) schema: SchemaRef,
 }
@@ -37,11 +37,11 @@ struct Reader {
     inputs: Arc<[JointInput]>,
     /// The joint chunk that is being read; `None` between chunks.
     chunk: Option<usize>,
-    /// The table of the last rows. Those of the tables before it have all come.
+    /// The table of the last rows. All rows of the tables before it have arrived.
     table: usize,
     /// The first rows of the next joint chunk.
     ahead: Option<JointBatch>,
-    /// For each input, rows of the joint chunk that came before they were asked for.
+    /// For each input, the rows of the joint chunk that arrived before they were requested.
     waiting: Vec<VecDeque<RecordBatch>>,
 }
 
@@ -54,13 +54,13 @@ impl JointRows {
         Self { shared: Arc::new(Mutex::new(reader)), inputs }
     }
 
-    /// Goes on to the next joint chunk that has rows, past what nobody has read of the current one; false if there is
+    /// Moves to the next joint chunk that has rows, past unread rows of the current one. Returns false if there is
     /// none.
     pub(super) async fn next_chunk(&self) -> Result<bool> {
         poll_fn(|context| self.lock().poll_next_chunk(context)).await
     }
 
-    /// The rows of the current joint chunk, input by input.
+    /// The rows of the current joint chunk, one stream for each input.
     pub(super) fn inputs(&self) -> Vec<SendableRecordBatchStream> {
         let input = |input: usize| {
             let (shared, schema) =
@@ -107,7 +107,7 @@ impl Reader {
         })
     }
 
-    /// Gives rows to the inputs of their table.
+    /// Adds rows to the inputs of their table.
     fn push(&mut self, JointBatch { table, batch, .. }: JointBatch) -> Result<()> {
         self.table = table;
         for (input, waiting) in self.inputs.iter().zip(&mut self.waiting) {

@@ -18,20 +18,21 @@ use super::output::one_partition;
 
 /// A leaf of a [`ChunkPlan`](super::chunk_plan::ChunkPlan): rows that are provided before it is executed.
 pub(crate) struct LeafExec {
-    /// For EXPLAIN, the table whose chunks it reads; `None` if it stands for a plan that a join collects once.
+    /// The table whose chunks it reads, for EXPLAIN. `None` if it stands for a plan that a join collects once.
     table: Option<Arc<str>>,
     properties: Arc<PlanProperties>,
-    /// Until it is executed.
+    /// `None` once it is executed.
     rows: Mutex<Option<SendableRecordBatchStream>>,
 }
 
 impl LeafExec {
-    /// The rows of a chunk of a table; every chunk has these properties.
+    /// Creates a leaf for the rows of a chunk of a table. Every chunk has these properties.
     pub(crate) fn of_chunks(table: &str, properties: Arc<PlanProperties>) -> Self {
         Self { table: Some(table.into()), properties, rows: Mutex::default() }
     }
 
-    /// Rows that are the same for all chunks. A plan of this schema takes its place before it is executed.
+    /// Creates a leaf for rows that are the same for all chunks. It is replaced by a plan of this schema before the
+    /// execution.
     pub(crate) fn collected(schema: SchemaRef) -> Self {
         let properties =
             one_partition(EquivalenceProperties::new(schema), EmissionType::Incremental);
@@ -42,7 +43,7 @@ impl LeafExec {
         self.table.is_none()
     }
 
-    /// The same with the rows of a chunk.
+    /// Returns a copy of the leaf with the rows of a chunk.
     pub(super) fn with_rows(&self, rows: SendableRecordBatchStream) -> Self {
         let (table, properties) = (self.table.clone(), Arc::clone(&self.properties));
         Self { table, properties, rows: Mutex::new(Some(rows)) }

@@ -1,18 +1,18 @@
-//! Which joint chunks a join needs.
+//! The joint chunks that a join needs.
 
-/// The joint chunks that a join needs, given those in which each scan needs rows.
+/// The joint chunks that a join needs, in terms of the joint chunks in which each scan needs rows.
 #[derive(Clone, Debug)]
 pub(crate) enum Needed {
-    /// Those in which the scan at this position needs rows.
+    /// The joint chunks in which the scan with this index needs rows.
     By(usize),
-    /// Those that both need.
+    /// The joint chunks that both sides need.
     Both(Box<Needed>, Box<Needed>),
-    /// Those that one of them needs.
+    /// The joint chunks that at least one side needs.
     Either(Box<Needed>, Box<Needed>),
 }
 
 impl Needed {
-    /// The same of scans so many positions later.
+    /// Adds `count` to the indexes of all scans.
     pub(crate) fn after(self, count: usize) -> Self {
         let after = |needed: Box<Self>| Box::new(needed.after(count));
         match self {
@@ -22,7 +22,7 @@ impl Needed {
         }
     }
 
-    /// Whether a joint chunk is one of them.
+    /// Whether a joint chunk is needed, given a function that tells which scans need it.
     pub(crate) fn is(&self, by: &dyn Fn(usize) -> bool) -> bool {
         match self {
             Self::By(scan) => by(*scan),

@@ -47,7 +47,7 @@ use crate::execution::exec::SharedScanExec;
 pub(crate) struct OrderedAggregateExec {
     /// A [`SharedScanExec`] in any order.
     scan: Arc<dyn ExecutionPlan>,
-    /// The columns of the order by which it groups, as indexes into the scan's columns.
+    /// The order columns by which it groups, as indexes into the scan's columns.
     key: Vec<usize>,
     plans: ChunkPlans,
     properties: Arc<PlanProperties>,
@@ -55,7 +55,7 @@ pub(crate) struct OrderedAggregateExec {
 }
 
 impl OrderedAggregateExec {
-    /// Of an aggregate of the first stage, or of the only one, whose leaf is a [`LeafExec`].
+    /// Creates the operator from an aggregate of the first or the only stage, whose leaf is a [`LeafExec`].
     pub(crate) fn new(
         aggregate: &AggregateExec,
         scan: Arc<dyn ExecutionPlan>,
@@ -114,7 +114,7 @@ impl ExecutionPlan for OrderedAggregateExec {
         vec![&self.scan]
     }
 
-    /// Each partition of the scan has a task of its own already.
+    /// False, since each partition of the scan has a task already.
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
     }
@@ -165,7 +165,8 @@ impl ExecutionPlan for OrderedAggregateExec {
             partitions.push(ChunkRows::new(reader, baseline, scan.schema(), self.key.clone()));
         }
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        // The tasks start when the first group is asked for: before, they would only hold chunks.
+        // The tasks start when the first group is requested. Before that they would only hold
+        // chunks.
         let groups = stream::once(async move {
             for rows in partitions {
                 output.spawn(Arc::clone(&aggregation).run(rows, output.tx()));

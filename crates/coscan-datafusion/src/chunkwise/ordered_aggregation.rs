@@ -26,16 +26,16 @@ use super::output::{one_partition, send_all};
 /// The plans that rows go through.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkPlans {
-    /// For the rows of a chunk between its borders.
+    /// The plan for the rows of a chunk between its borders.
     pub(super) inner: ChunkPlan,
-    /// For the rows at the borders of a chunk: states of the aggregates.
+    /// The plan for the rows at the borders of a chunk. It returns states of the aggregates.
     border: ChunkPlan,
-    /// For those states, of all chunks.
+    /// The plan that merges the states of all chunks.
     merge: ChunkPlan,
 }
 
 impl ChunkPlans {
-    /// Of an aggregate of the first stage, or of the only one, whose leaf is a [`LeafExec`].
+    /// Creates the plans from an aggregate of the first or the only stage, whose leaf is a [`LeafExec`].
     pub(super) fn new(aggregate: &AggregateExec) -> Result<Self> {
         let (aggregates, filters) = (aggregate.aggr_expr(), aggregate.filter_expr());
         let input_schema = aggregate.input_schema();
@@ -73,20 +73,20 @@ impl ChunkPlans {
     }
 }
 
-/// An execution, which all tasks share.
+/// The state of an execution, which all its tasks share.
 pub(super) struct Aggregation {
     plans: ChunkPlans,
     context: Arc<TaskContext>,
     /// The states of the groups at borders, and their memory.
     states: Mutex<(Vec<RecordBatch>, MemoryReservation)>,
-    /// Tasks that have chunks to read.
+    /// The number of tasks that have chunks to read.
     running: AtomicUsize,
     chunks: Count,
     border_groups: Count,
 }
 
 impl Aggregation {
-    /// For so many tasks.
+    /// Creates an execution with `tasks` tasks.
     pub(super) fn new(
         plans: ChunkPlans,
         context: Arc<TaskContext>,
@@ -105,7 +105,7 @@ impl Aggregation {
         }
     }
 
-    /// Aggregates the chunks of a partition. The last task of all returns the groups at borders, too.
+    /// Aggregates the chunks of a partition. The task that ends last also returns the groups at borders.
     pub(super) async fn run(
         self: Arc<Self>,
         mut rows: ChunkRows,

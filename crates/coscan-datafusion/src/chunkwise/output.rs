@@ -19,7 +19,7 @@ pub(super) fn one_partition(
         .with_scheduling_type(SchedulingType::Cooperative)
 }
 
-/// Sends all batches; false if nobody takes them any more.
+/// Sends all batches. Returns false if the receiver was dropped.
 pub(super) async fn send_all(
     mut batches: SendableRecordBatchStream,
     output: &Sender<Result<RecordBatch>>,

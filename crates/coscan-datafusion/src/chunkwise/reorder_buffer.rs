@@ -9,51 +9,52 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use tokio::sync::Notify;
 
-/// Batches of the chunk that has its turn that wait to be taken, at most.
+/// The maximum number of untaken batches of the chunk that has its turn.
 const BATCHES_MAX: usize = 2;
 
-/// The chunks that tasks work on. A chunk is known by its position among those of the scan. The one whose rows are
-/// returned now has its *turn*; those behind it are *ahead*.
+/// The chunks that tasks work on. A chunk is identified by its position in the scan. The chunk whose rows are returned
+/// now has its *turn*, and the chunks after it are *ahead*.
 #[derive(Debug)]
 pub(super) struct ReorderBuffer {
     state: Mutex<State>,
     changed: Notify,
-    /// Bytes that rows ahead may take.
+    /// The maximum bytes of rows ahead.
     ahead_bytes_max: usize,
-    /// For rows that were not taken yet. Changed without the lock: taking memory may make others give up theirs.
+    /// The memory of rows that were not taken yet. It is changed without the lock, since a request for memory may make
+    /// other operators release theirs.
     memory: MemoryReservation,
 }
 
 #[derive(Debug)]
 struct State {
-    /// The chunk that has its turn. It moves on when all rows of that chunk were taken.
+    /// The chunk that has its turn. It advances when all rows of that chunk were taken.
     turn: usize,
     chunks: usize,
-    /// Of the chunks that tasks work on, or whose rows were not taken yet.
+    /// The output of each chunk that a task works on or whose rows were not taken yet.
     outputs: BTreeMap<usize, Output>,
-    /// Tasks that ask for a chunk.
+    /// The number of tasks that wait for a chunk.
     asking: usize,
-    /// There was no memory, and none was returned here since.
+    /// Whether memory was refused and none was returned here since.
     is_refused: bool,
 }
 
 #[derive(Debug, Default)]
 struct Output {
-    /// Each with the bytes that are reserved for it.
+    /// Each batch with the bytes that are reserved for it.
     batches: VecDeque<(RecordBatch, usize)>,
     is_complete: bool,
 }
 
 impl ReorderBuffer {
-    /// Creates the turns of so many chunks.
+    /// Creates the buffer for `chunks` chunks.
     pub(super) fn new(chunks: usize, memory: MemoryReservation, ahead_bytes_max: usize) -> Self {
         let outputs = BTreeMap::new();
         let state = State { turn: 0, chunks, outputs, asking: 0, is_refused: false };
         Self { state: Mutex::new(state), changed: Notify::new(), ahead_bytes_max, memory }
     }
 
-    /// A task is about to ask for the next chunk of the scan. While memory is short it waits, unless no task works on the
-    /// chunk that has its turn.
+    /// Announces that a task will request the next chunk of the scan. While memory is short it waits, unless no task
+    /// works on the chunk that has its turn.
     pub(super) async fn ask(&self, is_memory_short: impl Fn() -> bool) {
         self.when(|state| {
             let is_needed = state.asking == 0 && !state.outputs.contains_key(&state.turn);
@@ -64,7 +65,7 @@ impl ReorderBuffer {
         .await;
     }
 
-    /// The task that asked was handed this chunk, or none is left.
+    /// Records the chunk that a task was handed, or that none is left.
     pub(super) fn handed(&self, chunk: Option<usize>) {
         let mut state = self.lock();
         state.asking -= 1;
@@ -75,7 +76,7 @@ impl ReorderBuffer {
         self.changed.notify_waiters();
     }
 
-    /// Adds rows to a chunk, as soon as there is room for them: if it is ahead, memory.
+    /// Adds rows to a chunk as soon as there is room for them. A chunk ahead also needs memory.
     pub(super) async fn put(&self, chunk: usize, mut batch: RecordBatch) {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -88,7 +89,7 @@ impl ReorderBuffer {
         }
     }
 
-    /// Adds rows to a chunk, or gives them back if there is no room.
+    /// Adds rows to a chunk, or returns them if there is no room.
     fn try_put(&self, chunk: usize, batch: RecordBatch) -> Result<(), RecordBatch> {
         let bytes = get_record_batch_memory_size(&batch);
         let is_refused = self.lock().is_refused;
@@ -107,7 +108,7 @@ impl ReorderBuffer {
         Ok(())
     }
 
-    /// All rows of a chunk were put. Waits until they were taken.
+    /// Marks a chunk as complete, and waits until its rows were taken.
     pub(super) async fn complete(&self, chunk: usize) {
         let mut is_noted = false;
         self.when(|state| {
@@ -123,7 +124,8 @@ impl ReorderBuffer {
         .await;
     }
 
-    /// Drops the rows of a chunk, which is to be read again. False if it is not ahead: rows of it may have been taken.
+    /// Drops the rows of a chunk, which will be read again. Returns false if the chunk is not ahead, since rows of it
+    /// may have been taken.
     pub(super) fn give_back(&self, chunk: usize) -> bool {
         let mut state = self.lock();
         if state.turn >= chunk {
@@ -135,7 +137,7 @@ impl ReorderBuffer {
         true
     }
 
-    /// The next rows; `None` after those of the last chunk.
+    /// The next rows, or `None` after the last chunk.
     pub(super) async fn next(&self) -> Option<RecordBatch> {
         let taken = self.when(|state| {
             if state.turn == state.chunks {
@@ -150,19 +152,19 @@ impl ReorderBuffer {
         Some(batch)
     }
 
-    /// Reserves memory for rows that are not taken yet.
+    /// Reserves memory for rows that were not taken yet.
     fn reserve(&self, bytes: usize) -> bool {
         self.memory.size() + bytes <= self.ahead_bytes_max && self.memory.try_grow(bytes).is_ok()
     }
 
-    /// Returns memory of rows that were taken or dropped.
+    /// Releases the memory of rows that were taken or dropped.
     fn returned(&self, bytes: usize) {
         self.memory.shrink(bytes);
         self.lock().is_refused = false;
         self.changed.notify_waiters();
     }
 
-    /// Waits until a change of the state gives a result, which changes it, too.
+    /// Waits until `find` returns a result. It may change the state.
     async fn when<R>(&self, mut find: impl FnMut(&mut State) -> Option<R>) -> R {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -182,7 +184,7 @@ impl ReorderBuffer {
 }
 
 impl State {
-    /// Moves the turn on past chunks whose rows were all taken.
+    /// Advances the turn past chunks whose rows were all taken.
     fn move_on(&mut self) {
         let is_taken = |output: &Output| output.is_complete && output.batches.is_empty();
         while self.outputs.get(&self.turn).is_some_and(is_taken) {
@@ -210,7 +212,7 @@ mod tests {
         (ReorderBuffer::new(chunks, memory, 4000), pool)
     }
 
-    /// About 1 kB.
+    /// A batch of about 1 kB.
     fn batch(number: i64) -> RecordBatch {
         let column = Arc::new(Int64Array::from(vec![number; 125])) as _;
         RecordBatch::try_from_iter([("number", column)]).unwrap()

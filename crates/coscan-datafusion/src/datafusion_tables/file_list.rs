@@ -39,17 +39,17 @@ pub(crate) struct FileList<'a> {
     pub(crate) table: &'a ListingTable,
     /// The name of the table in the query.
     name: &'a str,
-    /// Of the table: the stored columns, then the columns of directories.
+    /// The schema of the table: the stored columns, followed by the columns of directories.
     pub(crate) schema: SchemaRef,
     /// Whether its files keep an order that the table does not declare.
     pub(crate) has_undeclared_order: bool,
     options: FileOptions,
-    /// In the order of their paths.
+    /// The files in the order of their paths.
     files: Vec<&'a PartitionedFile>,
 }
 
 impl<'a> FileList<'a> {
-    /// `None` if the plan does more than read Parquet files as coscan can.
+    /// Returns `None` if the plan does more than read Parquet files in ways that coscan supports.
     pub(crate) fn of(
         table: &'a ListingTable,
         name: &'a str,
@@ -69,7 +69,7 @@ impl<'a> FileList<'a> {
             return None;
         }
         let mut types = column_types(&parquet.global).ok()??;
-        // Strings are read as the type of the table: a view would only be copied into it.
+        // Strings are read as the type of the table, since views would only be copied into it.
         types.views &= !schema.fields().iter().any(|field| has_texts(field.data_type()));
         let mut files: Vec<_> = config.file_groups.iter().flat_map(FileGroup::iter).collect();
         files.sort_unstable_by(|a, b| a.object_meta.location.cmp(&b.object_meta.location));
@@ -98,7 +98,7 @@ impl<'a> FileList<'a> {
         ListKey { place, hash: hasher.finish() }
     }
 
-    /// Whether a snapshot found by the key has these files.
+    /// Whether a snapshot that was found by the key has these files.
     pub(crate) fn is_of(&self, source: &ScanSource, store: &Arc<dyn ObjectStore>) -> bool {
         let table = source.table.table();
         let known = table.parquet_files().iter().map(|file| file.file());
@@ -115,7 +115,7 @@ impl<'a> FileList<'a> {
         identity(self.table.table_paths(), self.options)
     }
 
-    /// Registers a snapshot of these files. `None` if coscan cannot read them as the engine does.
+    /// Registers a snapshot of these files. Returns `None` if coscan cannot read them as the engine does.
     ///
     /// # Errors
     /// If they cannot be opened now, or opening them would read more than the query needs.
@@ -159,7 +159,7 @@ impl<'a> FileList<'a> {
         let (name, identity) = (self.name.to_owned(), self.identity());
         let source = source.and_then(|table| registered(coscan, name, &identity, table, orders));
         match source {
-            // The engine merges files that keep an order each.
+            // The engine merges files that each have an order.
             Ok(source) if source.orderings.len() < orders.len() => Ok(None),
             Ok(source) => Ok(Some(ScanSource { listed_by_query: true, ..source })),
             Err(error) => {
@@ -169,8 +169,8 @@ impl<'a> FileList<'a> {
         }
     }
 
-    /// Whether all types of the files widen to those of the table. Other casts may fail, and the engine fails only for
-    /// rows that it reads.
+    /// Whether all types of the files widen to those of the table. Other casts may fail, and in the engine they fail
+    /// only for rows that it reads.
     fn fit(&self, files: &[Arc<ParquetFile>]) -> bool {
         let (stored, _) = self.split();
         let fits = |file: &ParquetFile, field: &FieldRef| {
@@ -185,7 +185,7 @@ impl<'a> FileList<'a> {
         })
     }
 
-    /// Whether the statistics that the engine has of the files rule out some of them.
+    /// Whether the engine's statistics of the files rule out some of them.
     fn are_ruled_out(&self, pushdown: &Pushdown<'_>) -> bool {
         let statistics: Option<Vec<_>> =
             self.files.iter().map(|file| file.statistics.clone()).collect();
@@ -199,7 +199,7 @@ impl<'a> FileList<'a> {
         keep.is_some_and(|keep| keep.contains(&false))
     }
 
-    /// The columns that files store.
+    /// The columns that are stored in files.
     fn stored(&self) -> SchemaRef {
         let (stored, _) = self.split();
         Arc::new(Schema::new(stored.to_vec()))
@@ -233,8 +233,8 @@ fn has_texts(data_type: &DataType) -> bool {
     )
 }
 
-/// The footer of a file, if the session has it in its cache. Footers of files without an entity tag are not taken: the
-/// cache finds them by path alone, whatever the store.
+/// The footer of a file, if the session has it in its cache. Footers of files without an entity tag are not used, since
+/// the cache finds them by path alone, whatever the store.
 fn cached_footer(session: &dyn Session, meta: &ObjectMeta) -> Option<Arc<ParquetMetaData>> {
     let cached =
         session.runtime_env().cache_manager.get_file_metadata_cache().get(&meta.location)?;

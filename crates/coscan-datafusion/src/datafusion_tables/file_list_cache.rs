@@ -1,4 +1,4 @@
-//! A cache of the file lists that queries have read: a query that reads the same files again opens nothing.
+//! A cache of the file lists that queries have read. A query that reads the same files again opens nothing.
 //!
 //! The engine's own tables list their files for each query and keep nothing that is shared. Without this cache, files
 //! would be closed and pages evicted between two queries.
@@ -10,7 +10,7 @@ use coscan_runtime::BufferManager;
 use crate::tables::cached_source::CachedSource;
 use crate::tables::source::ScanSource;
 
-/// The most lists. A table has a list for each set of files that queries read of it.
+/// The maximum number of lists. A table has a list for each set of files that queries read of it.
 const LISTS_MAX: usize = 256;
 
 /// The identity of a list.
@@ -18,7 +18,7 @@ const LISTS_MAX: usize = 256;
 pub(crate) struct ListKey {
     /// The store that lists the files, and the options of reading them.
     pub(crate) place: String,
-    /// Of the files and columns, which the caller compares as well.
+    /// The hash of the files and columns, which the caller compares as well.
     pub(crate) hash: u64,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct ListKey {
 enum Outcome {
     #[default]
     Unopened,
-    /// No query can share it.
+    /// The list cannot be shared by any query.
     Refused,
     Shared(CachedSource),
 }
@@ -35,21 +35,21 @@ enum Outcome {
 /// The lists that a manager's queries have read recently.
 #[derive(Debug, Default)]
 pub(crate) struct FileListCache {
-    /// Least recently used first.
+    /// The least recently used one is first.
     lists: Mutex<Vec<CachedFileList>>,
 }
 
 #[derive(Debug)]
 struct CachedFileList {
     key: ListKey,
-    /// Locked while the files are opened, so that queries at the same time open them once.
+    /// Locked while the files are opened, so that concurrent queries open them once.
     outcome: Arc<tokio::sync::Mutex<Outcome>>,
-    /// Whether it was used since idle lists were last dropped.
+    /// Whether the list was used since idle lists were last dropped.
     is_used: bool,
 }
 
 impl FileListCache {
-    /// The cache of a manager. All its sessions share and hold it.
+    /// The cache of a manager. All sessions of the manager share and hold it.
     pub(crate) fn of(manager: &BufferManager) -> Arc<Self> {
         /// The lists hold the manager, so the manager does not hold the lists.
         #[derive(Default)]
@@ -65,8 +65,8 @@ impl FileListCache {
         })
     }
 
-    /// The source of a list, opened if it is new or its footers were dropped; `None` if it cannot be shared. Queries
-    /// that ask at the same time open it once. After an error the next query tries again.
+    /// The source of a list, which is opened if it is new or its footers were dropped. `None` if it cannot be shared.
+    /// Concurrent queries open it once. After an error the next query tries again.
     pub(crate) async fn find_or_open<E>(
         &self,
         key: ListKey,
@@ -90,7 +90,7 @@ impl FileListCache {
         Ok(opened)
     }
 
-    /// The outcome of a list, which becomes the most recently used.
+    /// The outcome of a list, which becomes the most recently used list.
     fn outcome(&self, key: ListKey) -> Arc<tokio::sync::Mutex<Outcome>> {
         let mut lists = self.lock();
         let known = lists.iter().position(|list| list.key == key).map(|found| lists.remove(found));

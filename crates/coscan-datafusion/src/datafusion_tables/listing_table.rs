@@ -1,8 +1,8 @@
 //! The engine's own tables of Parquet files, shared.
 //!
 //! The engine plans the scan: it lists the files, prunes partitions, and stops at a limit. A shared scan of the same
-//! files replaces that plan if coscan can read them; otherwise the plan stays: what the engine can read never fails
-//! here.
+//! files replaces that plan if coscan can read them. Otherwise the plan stays, so that nothing fails here that the
+//! engine can read.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::planning::plan::{self, Pushdown};
 use crate::tables::location::store_of;
 use crate::tables::source::short_name;
 
-/// A shared scan, or why there is none.
+/// A shared scan, or the reason why there is none.
 type Shared = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
 /// A table of the engine for one query, whose scans are shared where possible.
@@ -34,7 +34,7 @@ type Shared = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 pub(crate) struct SharedListingTable {
     /// A [`ListingTable`].
     table: Arc<dyn TableProvider>,
-    /// For EXPLAIN.
+    /// The name in EXPLAIN.
     name: String,
     /// Whether the query sorts the rows of the scan.
     is_sorted_above: bool,
@@ -42,7 +42,8 @@ pub(crate) struct SharedListingTable {
 }
 
 impl SharedListingTable {
-    /// A table that the query names so, if it is one of the engine's own of Parquet files.
+    /// Wraps a table with this name in the query. Returns `None` if it is not one of the engine's own tables of Parquet
+    /// files.
     pub(crate) fn of(
         table: Arc<dyn TableProvider>,
         name: &str,
@@ -54,12 +55,12 @@ impl SharedListingTable {
         Some(Self { table, name, is_sorted_above: false, coscan })
     }
 
-    /// The same, with whether the query sorts the rows of the scan.
+    /// Sets whether the query sorts the rows of the scan.
     pub(crate) fn sorted_above(self, is_sorted_above: bool) -> Self {
         Self { is_sorted_above, ..self }
     }
 
-    /// A shared scan of the files that a plan of the engine reads, or why they are not shared.
+    /// A shared scan of the files that a plan of the engine reads, or the reason why they are not shared.
     async fn share(
         &self,
         session: &dyn Session,

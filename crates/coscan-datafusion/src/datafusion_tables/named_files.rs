@@ -19,10 +19,10 @@ use url::Position;
 use crate::options::CoscanOptions;
 use crate::tables::location::{FileLocator, existing_path, wildcard_of};
 
-/// How names of files end.
+/// The extension of files that queries name.
 const EXTENSION: &str = ".parquet";
 
-/// A session whose queries may name files, as [`SessionContext::enable_url_table`] makes one; errors say why a URL
+/// Creates a session whose queries may name files, as [`SessionContext::enable_url_table`] does. Errors say why a URL
 /// or a path leads to no files. Once coscan is installed, files are looked up in its stores.
 #[must_use]
 pub fn enable_url_table(context: SessionContext) -> SessionContext {
@@ -43,8 +43,8 @@ struct NamedFiles {
 }
 
 impl NamedFiles {
-    /// As [`DynamicListTableFactory`] does it, but lists that the session has in its cache are those of a store: by
-    /// themselves they are known by path, and another store may have the same.
+    /// Looks a table up as [`DynamicListTableFactory`] does, except that lists in the session's cache are kept apart by
+    /// store. Otherwise they are found by path alone, and another store may have the same path.
     async fn table(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if url.len() > URL_LENGTH_MAX {
             return Ok(None);
@@ -70,12 +70,12 @@ impl UrlTableFactory for NamedFiles {
     async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let found = self.table(url).await;
         let is_url = url.contains("://");
-        // Other names are those of tables.
+        // Other names are names of tables.
         let is_file = is_url || url.contains('/') || url.ends_with(EXTENSION);
         if matches!(found, Ok(Some(_))) || !is_file {
             return found;
         }
-        // The engine only says that there is no such table: listing the files gives the reason.
+        // The engine only reports that there is no such table. Listing the files gives the reason.
         let Some(session) = self.engine.session_store().get_session().upgrade() else {
             return found;
         };

@@ -28,7 +28,7 @@ pub(crate) struct SharingPlanner {
 }
 
 impl SharingPlanner {
-    /// Wraps a planner; if that is wrapped already, the wrapper is replaced.
+    /// Wraps a planner. If it is wrapped already, the wrapper is replaced.
     pub(crate) fn around(
         planner: &Arc<dyn QueryPlanner + Send + Sync>,
         coscan: CoscanOptions,
@@ -38,7 +38,7 @@ impl SharingPlanner {
         Self { planner: Arc::clone(planner), coscan: Arc::new(coscan) }
     }
 
-    /// The plan with shared tables; `None` if it has none of the engine's own.
+    /// The plan with shared tables, or `None` if it has no tables of the engine.
     fn with_shared_tables(&self, logical_plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         let mut has_listing_table = false;
         logical_plan.apply_with_subqueries(|plan| {
@@ -86,7 +86,7 @@ impl QueryPlanner for SharingPlanner {
     }
 }
 
-/// Why a query is left to the engine: it calls functions that the engine's own scans answer.
+/// The reason why a query is left to the engine, if it calls functions that only the engine's own scans support.
 fn not_shared(plan: &LogicalPlan) -> Result<Option<NotShared>> {
     let mut reason = None;
     plan.apply_with_subqueries(|plan| {
@@ -113,7 +113,7 @@ fn not_shared(plan: &LogicalPlan) -> Result<Option<NotShared>> {
 /// Replaces the engine's tables by shared ones.
 struct Sharing<'a> {
     planner: &'a SharingPlanner,
-    /// For each node from the root to the current one: whether the rows of its inputs are sorted above them.
+    /// For each node from the root to the current one, whether the rows of its inputs are sorted above them.
     is_sorted: Vec<bool>,
 }
 

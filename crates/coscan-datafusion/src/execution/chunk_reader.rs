@@ -11,10 +11,10 @@ use futures::StreamExt;
 use crate::error::from_scan;
 use crate::execution::executions::Execution;
 
-/// Reads the chunks of an execution of a partition. Dropping it leaves the rest unread.
+/// Reads the chunks of one execution of a partition. Dropping it leaves the rest unread.
 pub(crate) struct ChunkReader {
     execution: Execution,
-    /// While it reads, after the first poll.
+    /// The worker that is reading, after the first poll.
     worker: Option<ScanStream>,
 }
 
@@ -23,8 +23,8 @@ impl ChunkReader {
         Self { execution, worker: None }
     }
 
-    /// The next rows, with their chunk; `None` if there are no more. The batches of a chunk come one after another, in
-    /// the order of its rows.
+    /// The next rows with their chunk, or `None` if there are no more. The batches of a chunk are consecutive, in the
+    /// order of its rows.
     pub(crate) fn poll_read(
         &mut self,
         context: &mut Context<'_>,

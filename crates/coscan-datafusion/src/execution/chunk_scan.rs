@@ -1,4 +1,4 @@
-//! A registered scan of chunks of a plan, and the dynamic filters that prune it.
+//! A registered scan of chunks of a plan, with the dynamic filters that prune it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -19,7 +19,7 @@ use crate::execution::ranking::Queue;
 pub(crate) struct ChunkScanPlan {
     pub(crate) manager: BufferManager,
     pub(crate) table: SharedTable,
-    /// Of all chunks that the plan needs, for as many workers as it has partitions.
+    /// Requests all chunks that the plan needs, with a worker for each of its partitions.
     pub(crate) request: ScanRequest,
     pub(crate) dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
     pub(crate) in_list_max: usize,
@@ -33,18 +33,18 @@ pub(crate) struct ChunkScanPlan {
 pub(crate) struct ChunkScan {
     plan: Arc<ChunkScanPlan>,
     workers: usize,
-    /// Chunks to read later: dynamic filters may rule them out by then.
+    /// Chunks to read later. Dynamic filters may rule them out until then.
     later: Mutex<Queue>,
-    /// Set when there is something to read.
+    /// Set once there is something to read.
     scan: OnceLock<Arc<Scan>>,
-    /// A worker that finds it locked leaves pruning to the worker that holds it.
+    /// A worker that finds it locked skips pruning, which the worker that holds the lock does.
     pruner: Mutex<Option<DynamicPruner>>,
-    /// The metrics of the scan that are in the counts already.
+    /// The metrics of the scan that were already added to the counts.
     counted: Mutex<ScanMetrics>,
 }
 
 impl ChunkScan {
-    /// A scan of no chunks yet.
+    /// Creates a scan without chunks.
     pub(crate) fn new(plan: &Arc<ChunkScanPlan>, workers: usize) -> Self {
         let pruner = (!plan.dynamic_filters.is_empty())
             .then(|| DynamicPruner::new(plan.dynamic_filters.clone(), plan.in_list_max));
@@ -65,8 +65,8 @@ impl ChunkScan {
         lock(&self.later).add(chunks, self.plan.ranks.as_deref());
     }
 
-    /// Whether a worker has something to ask for. Starts to read the next chunks if all before them are handed out.
-    /// After an error the caller may try again. Calls must not overlap.
+    /// Starts to read the next chunks if all earlier ones were handed out. Returns whether a worker has something to
+    /// request. After an error the caller may try again. Calls must not overlap.
     pub(crate) fn go_on(&self) -> Result<bool> {
         loop {
             let has_more = self.scan.get().is_some_and(|scan| !scan.is_handed_out());
@@ -83,7 +83,7 @@ impl ChunkScan {
         }
     }
 
-    /// Starts to read the chunks that dynamic filters leave now; false if there are none.
+    /// Starts to read the chunks that the current dynamic filters leave. Returns false if there are none.
     fn read(&self, chunks: Vec<ChunkIndex>) -> Result<bool> {
         let count = chunks.len();
         let chunks = match lock(&self.pruner).as_mut() {
@@ -114,7 +114,7 @@ impl ChunkScan {
         Ok(())
     }
 
-    /// The batches of a worker; `None` if there is nothing to read.
+    /// The batches of a worker, or `None` if there is nothing to read.
     pub(crate) fn worker(&self, worker: usize) -> Option<ScanStream> {
         self.scan.get().map(|scan| scan.worker(worker))
     }
@@ -143,8 +143,8 @@ impl ChunkScan {
         }
     }
 
-    /// Reads nothing more, not even chunks that workers give back. Returns the chunks that were handed out, each with
-    /// its worker.
+    /// Stops reading, including chunks that workers give back. Returns the chunks that were handed out, each with its
+    /// worker.
     pub(crate) fn close(&self) -> Vec<(ChunkIndex, usize)> {
         lock(&self.later).give_up(|_| true);
         self.scan.get().map_or_else(Vec::new, |scan| scan.close())
@@ -160,7 +160,7 @@ impl ChunkScan {
         self.scan.get().map_or_else(Vec::new, |scan| scan.handed())
     }
 
-    /// Adds what the scan did to the counts of the plan.
+    /// Adds the metrics of the scan to the counts of the plan.
     pub(crate) fn count(&self) {
         let Some(scan) = self.scan.get() else { return };
         let mut counted = lock(&self.counted);

@@ -1,4 +1,5 @@
-//! Pruning by dynamic filters, while a scan runs: a top-k has seen better rows, a join knows its keys.
+//! Pruning by dynamic filters while a scan runs. Such a filter gets stricter when a top-k has seen better rows, and is
+//! complete when a join has read its keys.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +12,7 @@ use datafusion::physical_expr::{PhysicalExpr, conjunction};
 
 use crate::planning::pruning::may_match;
 
-/// After evaluating the filters, the next evaluation waits this many times as long: pruning never takes more than a
+/// The pause after an evaluation of the filters, as a multiple of the time that it took. Pruning thus takes only a
 /// small part of the time of a scan.
 const REST: u32 = 20;
 
@@ -21,7 +22,7 @@ pub(crate) struct DynamicPruner {
     filters: Vec<Arc<dyn PhysicalExpr>>,
     tracking: DynamicFilterTracking,
     in_list_max: usize,
-    /// Chunks of the scan, without those ruled out.
+    /// The chunks of the scan that were not ruled out.
     left: Vec<ChunkIndex>,
     /// Whether a filter has changed since the last evaluation.
     has_changed: bool,
@@ -42,14 +43,15 @@ impl DynamicPruner {
         }
     }
 
-    /// Adds chunks to the scan. Returns those that the filters leave as they are now.
+    /// Adds chunks to the scan. Returns the chunks that the filters leave in their current state.
     pub(crate) fn add(&mut self, table: &ParquetTable, chunks: Vec<ChunkIndex>) -> Vec<ChunkIndex> {
         let (left, _) = self.split(table, chunks);
         self.left.extend(&left);
         left
     }
 
-    /// Drops chunks of the scan that the filters rule out now, if one has changed; returns how many.
+    /// Drops the chunks of the scan that the filters rule out now, if a filter has changed. Returns the number of
+    /// dropped chunks.
     pub(crate) fn prune(&mut self, scan: &Scan) -> usize {
         self.has_changed |= self.tracking.watcher().is_some_and(|tracker| tracker.changed());
         if !self.has_changed || Instant::now() < self.rests_until {
@@ -59,7 +61,7 @@ impl DynamicPruner {
         if ruled_out.is_empty() { 0 } else { scan.prune(&ruled_out) }
     }
 
-    /// Removes the chunks that the filters rule out now, and returns them.
+    /// Removes and returns the chunks that the filters rule out now.
     fn take_ruled_out(&mut self, table: &ParquetTable) -> Vec<ChunkIndex> {
         let started = Instant::now();
         self.has_changed = false;
@@ -70,7 +72,7 @@ impl DynamicPruner {
         ruled_out
     }
 
-    /// The chunks that the filters leave now, and those that they rule out.
+    /// Splits chunks into those that the filters leave now and those that they rule out.
     fn split(
         &self,
         table: &ParquetTable,

@@ -33,20 +33,20 @@ struct State {
     is_fixed: bool,
     /// The scan that the partitions share, as long as they have streams.
     shared: Option<Arc<ChunkScan>>,
-    /// Streams that share it, or will.
+    /// The number of streams that share it, or will.
     sharing: usize,
 }
 
 /// A partition that was executed at most once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PartitionState {
-    /// Not executed yet.
+    /// The partition was not executed yet.
     New,
-    /// Executed, but its stream was not polled yet.
+    /// The partition was executed, but its stream was not polled yet.
     Executed,
-    /// The shared scan reads its share.
+    /// The shared scan reads the share of the partition.
     Reading,
-    /// Its stream has ended or was dropped.
+    /// The stream of the partition has ended or was dropped.
     Left,
 }
 
@@ -83,13 +83,13 @@ impl Executions {
 }
 
 impl State {
-    /// Fixes the owners of chunks: each partition gives the chunks it was handed and the rest of its share.
+    /// Fixes the owners of chunks. Each partition owns the chunks that it was handed and the rest of its share.
     fn fix(&mut self) {
         self.is_fixed = true;
         self.end_sharing();
     }
 
-    /// The shared scan hands out nothing more, and chunks belong to the partitions that they were handed to.
+    /// Ends the shared scan. Chunks belong to the partitions that they were handed to.
     fn end_sharing(&mut self) {
         let Some(shared) = self.shared.take() else { return };
         self.assign(shared.close());
@@ -101,8 +101,8 @@ impl State {
         }
     }
 
-    /// Whether a sharing partition is to ask for more. If not, the others own the chunks of its share that they hold: a
-    /// worker that cannot open its chunk gives it back, when this partition may have ended.
+    /// Whether a sharing partition has to request more. If not, the chunks of its share that other partitions hold
+    /// become theirs, since a worker that cannot open its chunk may give it back after this partition has ended.
     fn goes_on(&mut self, shared: &ChunkScan) -> Result<bool> {
         if shared.go_on()? {
             return Ok(true);
@@ -112,7 +112,7 @@ impl State {
         Ok(false)
     }
 
-    /// The shared scan, with the shares of all partitions that were executed.
+    /// The shared scan, with the shares of all partitions that were executed so far.
     fn share(&mut self, plan: &Arc<ChunkScanPlan>) -> Result<Arc<ChunkScan>> {
         let new = || Arc::new(ChunkScan::new(plan, self.partitions.len()));
         let shared = Arc::clone(self.shared.get_or_insert_with(new));
@@ -126,7 +126,7 @@ impl State {
         Ok(shared)
     }
 
-    /// The stream of a sharing partition has ended or was dropped.
+    /// Called when the stream of a sharing partition has ended or was dropped.
     fn leave(&mut self, partition: usize) {
         self.sharing -= 1;
         if self.is_fixed {
@@ -146,14 +146,15 @@ impl State {
 pub(crate) struct Execution {
     executions: Arc<Executions>,
     partition: usize,
-    /// Whether it is a worker of the shared scan, or will be. If not, it reads alone.
+    /// Whether the execution is, or will be, a worker of the shared scan. Otherwise it reads alone.
     is_sharing: bool,
-    /// The scan of its worker, once it has one.
+    /// The scan of its worker, once there is one.
     chunk_scan: Option<Arc<ChunkScan>>,
 }
 
 impl Execution {
-    /// The next batches; `None` if there are no more. Call it again when the stream that it returned has ended.
+    /// The next stream of batches, or `None` if there are no more. It is called again when the returned stream has
+    /// ended.
     pub(crate) fn next(&mut self) -> Result<Option<ScanStream>> {
         if !self.is_sharing {
             return match self.chunk_scan.clone() {
@@ -190,7 +191,8 @@ impl Execution {
         self.read_alone(&given)
     }
 
-    /// Starts to read the chunks of its partition, except those given already, which ascend.
+    /// Starts to read the chunks of its partition, except `given`, the chunks that were given already, in ascending
+    /// order.
     fn read_alone(&mut self, given: &[ChunkIndex]) -> Result<Option<ScanStream>> {
         let mut chunks = self.executions.lock().shares.of(|owner| owner == self.partition);
         chunks.retain(|chunk| given.binary_search(chunk).is_err());

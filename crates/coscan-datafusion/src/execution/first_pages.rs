@@ -1,5 +1,5 @@
-//! `LIMIT 10`: scans of so few rows that reading whole chunks does not pay. They read the first pages of each column,
-//! in one partition, and share nothing. EXPLAIN shows them with `reads=first_pages`.
+//! Scans with small limits (`LIMIT 10`), for which reading whole chunks does not pay. They read the first pages of each
+//! column, in one partition, and share nothing. EXPLAIN shows them with `reads=first_pages`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,14 +42,14 @@ pub(crate) fn rows(source: &ScanSource, requirements: &ScanRequirements<'_>) -> 
 /// The first rows of a table as a stream. Dropping it cancels the rest.
 pub(crate) struct FirstPagesStream {
     schema: SchemaRef,
-    /// Until the stream has ended.
+    /// `None` once the stream has ended.
     rows: Option<FirstRows>,
     counts: ScanCounts,
     baseline: BaselineMetrics,
 }
 
 impl FirstPagesStream {
-    /// Reads nothing before it is polled.
+    /// Creates the stream, which reads nothing before it is polled.
     pub(crate) fn new(
         source: &ScanSource,
         request: ScanRequest,
@@ -60,7 +60,7 @@ impl FirstPagesStream {
         Ok(Self { schema: Arc::clone(rows.schema()), rows: Some(rows), counts, baseline })
     }
 
-    /// Frees everything that it held.
+    /// Ends the stream and frees all resources that it held.
     fn end(&mut self) {
         if let Some(rows) = self.rows.take() {
             self.counts.add(&ScanMetrics::default(), &rows.metrics());

@@ -1,4 +1,4 @@
-//! The figures of a scan in EXPLAIN ANALYZE.
+//! The metrics of a scan in EXPLAIN ANALYZE.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use datafusion::physical_plan::metrics::{
     Count, ExecutionPlanMetricsSet, MetricBuilder, MetricValue, Time,
 };
 
-/// The figures of a scan, summed over all executions of the plan.
+/// The metrics of a scan, summed over all executions of the plan.
 #[derive(Debug)]
 pub(crate) struct ScanCounts {
     pub(crate) chunks_needed: Count,
@@ -18,7 +18,7 @@ pub(crate) struct ScanCounts {
     chunks_found_in_pool: Count,
     bytes_read: Count,
     bytes_reused: Count,
-    /// Made with the first byte: few servers have peers.
+    /// Created with the first byte, since few servers have peers.
     bytes_from_peers: OnceLock<Count>,
     metrics: ExecutionPlanMetricsSet,
     slices_decoded: Count,

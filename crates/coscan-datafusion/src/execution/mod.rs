@@ -1,8 +1,9 @@
-//! The scan operator, and how its partitions are executed.
+//! The scan operator, and the execution of its partitions.
 //!
-//! `exec` is the operator. `executions` and `shares` say which partition gives which chunk, `chunk_scan` reads them: in
-//! the order of `ranking`, without those that `dynamic_pruning` drops. A partition takes them by its `chunk_reader`.
-//! `stream` gives the rows that pass `row_filter`; `first_pages` serves small limits; `metrics` are the figures of EXPLAIN ANALYZE.
+//! `exec` is the operator. `executions` and `shares` determine which partition returns which chunk. `chunk_scan` reads
+//! the chunks in the order of `ranking`, without those that `dynamic_pruning` drops. A partition reads them with its
+//! `chunk_reader`. `stream` returns the rows that pass `row_filter`. `first_pages` serves small limits. `metrics` has
+//! the figures of EXPLAIN ANALYZE.
 
 pub(crate) mod chunk_reader;
 pub(crate) mod chunk_scan;

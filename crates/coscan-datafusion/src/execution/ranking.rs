@@ -13,16 +13,16 @@ use datafusion::physical_expr::expressions::Column;
 
 use crate::error::from_table;
 
-/// The order of a top-k above a scan: its leading keys, as far as they are plain columns.
+/// The leading keys of a top-k above a scan, up to the first key that is not a plain column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SortKey {
-    /// As indexes into the table's schema.
+    /// The columns as indexes into the table's schema.
     columns: Vec<(usize, SortOptions)>,
 }
 
 impl SortKey {
-    /// From an order of the output of a scan; `projection` has the columns of the output, as indexes into the table's
-    /// schema. `None` if the first key is no column.
+    /// Converts an order of the output of a scan. `projection` has the columns of the output, as indexes into the
+    /// table's schema. Returns `None` if the first key is not a column.
     pub(crate) fn new(order: &[PhysicalSortExpr], projection: &[usize]) -> Option<Self> {
         let column = |key: &PhysicalSortExpr| {
             let column = key.expr.downcast_ref::<Column>()?;
@@ -37,7 +37,7 @@ impl SortKey {
         self.columns.iter().map(|(column, _)| *column)
     }
 
-    /// The text in EXPLAIN.
+    /// Formats the order for EXPLAIN.
     pub(crate) fn display<'a>(&'a self, table: &'a ParquetTable) -> impl fmt::Display + 'a {
         fmt::from_fn(|f| {
             for (position, (column, options)) in self.columns.iter().enumerate() {
@@ -53,8 +53,8 @@ impl SortKey {
         })
     }
 
-    /// The rank of each chunk of a table by the first row that it may hold, from 0. A chunk without statistics may hold
-    /// the first row of all.
+    /// The rank of each chunk of a table by the first row that it may hold, starting at 0. A chunk without statistics
+    /// may hold the first row of the table.
     ///
     /// # Errors
     /// If the statistics of a file cannot be decoded, or values cannot be compared.
@@ -69,7 +69,7 @@ impl SortKey {
                     nulls.map(|(nulls, _)| Some(nulls != Some(0))).collect();
                 nullif(first, &may_hold)?
             } else {
-                // A chunk of nulls has no bounds, but comes last.
+                // A chunk of nulls has no bounds, but is the last.
                 let holds_no_other: BooleanArray =
                     nulls.map(|(nulls, rows)| Some(nulls == rows)).collect();
                 bounds.push(SortColumn { values: Arc::new(holds_no_other), options: None });
@@ -87,22 +87,22 @@ impl SortKey {
     }
 }
 
-/// Chunks waiting to be read, those of the lowest ranks first.
+/// Chunks waiting to be read, those with the lowest ranks first.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Highest rank first.
+    /// The chunks, those with the highest rank first.
     chunks: Vec<ChunkIndex>,
-    /// The number that [`Self::take`] takes next.
+    /// The number of chunks that the next call of [`Self::take`] takes.
     next: usize,
 }
 
 impl Queue {
-    /// An empty queue, of which this many chunks are taken first.
+    /// Creates an empty queue from which this many chunks are taken first.
     pub(crate) fn new(first: usize) -> Self {
         Self { chunks: Vec::new(), next: first.max(1) }
     }
 
-    /// Adds chunks; without ranks they have no order.
+    /// Adds chunks. Without ranks they have no order.
     pub(crate) fn add(&mut self, chunks: Vec<ChunkIndex>, ranks: Option<&[usize]>) {
         self.chunks.extend(chunks);
         if let Some(ranks) = ranks {
@@ -110,7 +110,7 @@ impl Queue {
         }
     }
 
-    /// Takes the next chunks, twice as many each time. They are in ascending order.
+    /// Takes the next chunks, in ascending order. Each call takes twice as many as the one before.
     pub(crate) fn take(&mut self) -> Vec<ChunkIndex> {
         let left = self.chunks.len().saturating_sub(self.next);
         self.next = self.next.saturating_mul(2);

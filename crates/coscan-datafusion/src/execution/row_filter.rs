@@ -10,8 +10,8 @@ use datafusion::error::Result;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 
-/// The columns that a scan reads, as indexes into the table's schema: those of its output, then those that only its
-/// filters use.
+/// The columns that a scan reads, as indexes into the table's schema: the columns of its output, followed by those that
+/// only its filters use.
 pub(crate) fn columns_read(projection: &[usize], filters: &[Arc<dyn PhysicalExpr>]) -> Vec<usize> {
     let mut columns = projection.to_vec();
     let mut others: Vec<_> =
@@ -25,15 +25,16 @@ pub(crate) fn columns_read(projection: &[usize], filters: &[Arc<dyn PhysicalExpr
 
 /// Removes rows from batches, and coalesces the rest into batches of the usual size, as the engine's own filter does.
 pub(crate) struct RowFilter {
-    /// On the columns that are read.
+    /// The predicate on the columns that are read.
     predicate: Arc<dyn PhysicalExpr>,
-    /// The columns of the output among those that are read: the first ones.
+    /// The columns of the output among those that are read, which are the first ones.
     given: Vec<usize>,
     passed: BatchCoalescer,
 }
 
 impl RowFilter {
-    /// For a scan of some columns of the table and filters on the table's schema; `None` if there are no filters.
+    /// Creates the filter of a scan from its columns and its filters on the table's schema. Returns `None` if there are
+    /// no filters.
     pub(crate) fn new(
         projection: &[usize],
         filters: &[Arc<dyn PhysicalExpr>],
@@ -53,7 +54,7 @@ impl RowFilter {
         }))
     }
 
-    /// Takes a batch of all columns that are read.
+    /// Filters a batch of all columns that are read.
     pub(crate) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         let passes = self.predicate.evaluate(batch)?.into_array(batch.num_rows())?;
         let given = batch.project(&self.given)?;
@@ -61,12 +62,12 @@ impl RowFilter {
         Ok(())
     }
 
-    /// Rows that have passed and do not fill a batch yet.
+    /// The number of rows that have passed and do not fill a batch yet.
     pub(crate) fn waiting_rows(&self) -> usize {
         self.passed.get_buffered_rows()
     }
 
-    /// Makes a batch of the rows that have passed, even if they do not fill one.
+    /// Creates a batch of the rows that have passed, even if they do not fill one.
     pub(crate) fn finish(&mut self) -> Result<()> {
         Ok(self.passed.finish_buffered_batch()?)
     }

@@ -1,21 +1,23 @@
-//! Shares: which partition of a plan owns which chunks.
+//! The shares of partitions: the chunks that each partition of a plan owns.
 
 use coscan_runtime::core::{ChunkIndex, Layout};
 
-/// The owner of each chunk of a plan: the partition that gives its rows.
+/// The owner of each chunk of a plan, which is the partition that returns its rows.
 ///
-/// It follows from the plan alone, so that partitions of copies of the plan that are executed in different places make
-/// the table together. A chunk may change its owner once, as long as both the old and the new one could give it.
+/// The owners follow from the plan alone. If copies of a plan are executed in different places, their partitions
+/// together return the table. A chunk may change its owner once, as long as both the old and the new one could return
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shares {
-    /// In ascending order.
+    /// The chunks in ascending order.
     chunks: Vec<ChunkIndex>,
-    /// The partition of each.
+    /// The partition of each chunk.
     owners: Vec<usize>,
 }
 
 impl Shares {
-    /// Shares of about as many rows each, as far as whole chunks allow. A share is a run of chunks.
+    /// Divides chunks into shares with about equal numbers of rows, as far as whole chunks allow. A share is a run of
+    /// chunks.
     pub(crate) fn new(layout: &Layout, chunks: &[ChunkIndex], partitions: usize) -> Self {
         let rows = |&chunk: &ChunkIndex| {
             let rows = layout.rows(chunk);
@@ -24,7 +26,7 @@ impl Shares {
         let all: u128 = chunks.iter().map(rows).sum::<u128>().max(1);
         let mut before = 0;
         let owner = |chunk: &ChunkIndex| {
-            // By the middle of the chunk, in halves of rows.
+            // The middle of the chunk decides, in units of half a row.
             let middle = 2 * before + rows(chunk);
             before += rows(chunk);
             let owner = middle * partitions as u128 / (2 * all);

@@ -15,23 +15,23 @@ use crate::execution::chunk_reader::ChunkReader;
 use crate::execution::executions::Execution;
 use crate::execution::row_filter::RowFilter;
 
-/// The output of a stream.
+/// The parameters of the output of a stream.
 pub(crate) struct Output {
     pub(crate) schema: SchemaRef,
-    /// Removes rows that do not pass.
+    /// Removes the rows that do not pass.
     pub(crate) filter: Option<RowFilter>,
-    /// The most rows in all.
+    /// The maximum number of rows.
     pub(crate) fetch: Option<usize>,
-    /// The most rows of a batch.
+    /// The maximum number of rows of a batch.
     pub(crate) batch_rows: usize,
 }
 
 /// An execution of a partition as a stream. Dropping it cancels the rest.
 pub(crate) struct SharedScanStream {
     output: Output,
-    /// Until all needed rows are read.
+    /// `None` once all needed rows were read.
     reader: Option<ChunkReader>,
-    /// Rows to give next.
+    /// The rows to return next.
     rows: Option<RecordBatch>,
     baseline: BaselineMetrics,
 }
@@ -42,7 +42,7 @@ impl SharedScanStream {
         Self { output, reader, rows: None, baseline }
     }
 
-    /// Reads no more, and frees everything that reading held.
+    /// Stops reading, and frees all resources that reading held.
     fn end(&mut self) {
         if self.reader.take().is_some() {
             self.baseline.done();
@@ -68,7 +68,7 @@ impl SharedScanStream {
         }
     }
 
-    /// Takes rows that were read, those that pass the filter.
+    /// Takes rows that were read, and keeps those that pass the filter.
     fn take(&mut self, batch: RecordBatch) -> Result<()> {
         let Some(filter) = &mut self.output.filter else {
             self.rows = Some(batch);
@@ -79,7 +79,7 @@ impl SharedScanStream {
         if is_enough { filter.finish() } else { Ok(()) }
     }
 
-    /// The next batch of the rows taken so far: a slice, which copies no shared columns.
+    /// The next batch of the rows taken so far. It is a slice, so that shared columns are not copied.
     fn next_batch(&mut self) -> Option<RecordBatch> {
         if self.rows.is_none() {
             self.rows = self.output.filter.as_mut().and_then(RowFilter::next);
@@ -92,7 +92,7 @@ impl SharedScanStream {
             *fetch -= given;
         }
         if self.output.fetch == Some(0) {
-            // Frees everything now, not at the next poll.
+            // Frees everything now instead of at the next poll.
             self.output.filter = None;
             self.end();
         } else if given < rows.num_rows() {

@@ -1,7 +1,7 @@
-//! DELETE and UPDATE change the rows of their WHERE, or are refused. A rule of the logical optimizer.
+//! A rule of the logical optimizer that restricts DELETE and UPDATE to the rows of their WHERE, or refuses them.
 //!
-//! DataFusion 55.2 passes a table the filters that it finds directly above the scan. A subquery has become a join by
-//! then, and a condition that is never true an empty relation: without filters, all rows are changed
+//! DataFusion 55.2 passes a table the filters that it finds directly above the scan. By then a subquery has become a
+//! join, and a condition that is never true an empty relation. Without filters, all rows are changed
 //! ([how](https://github.com/apache/datafusion/issues/24654)).
 
 use datafusion::common::not_impl_err;
@@ -10,7 +10,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, WriteOp};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// Refuses changes whose filters the engine would lose. It has to run after all other rules.
+/// Refuses changes whose filters the engine would lose. It must run after all other rules.
 #[derive(Debug)]
 pub(crate) struct ChangedRows;
 

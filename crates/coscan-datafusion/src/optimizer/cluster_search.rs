@@ -23,20 +23,21 @@ use crate::execution::exec::SharedScanExec;
 use crate::optimizer::hash_joins::{Pair, input_of_column, needed_by_join, over, pair_of_column};
 use crate::optimizer::ordered_aggregates::{is_order_sensitive, only_or_first_stage};
 
-/// Operators that a search looks at, at most.
+/// The maximum number of operators that a search visits.
 const STEPS_MAX: usize = 2000;
 
-/// A side of a join is collected if its scans read at most this part of the rows of the other side, and at most so many.
+/// A side of a join is collected if its scans read at most this part of the rows of the other side, and at most the
+/// maximum below.
 const COLLECTED_DIVISOR: u64 = 4;
 const COLLECTED_MAX: u64 = 1 << 21;
 
-/// A plan that gives the same rows if it is executed for each joint chunk of its tables by itself.
+/// A plan that returns the same rows if it is executed for each joint chunk of its tables by itself.
 pub(super) struct Clustered {
     /// Its scans, from left to right.
     pub(super) leaves: Vec<Leaf>,
-    /// Plans of which it collects all rows, from left to right.
+    /// The plans of which all rows are collected, from left to right.
     pub(super) collected: Vec<Arc<dyn ExecutionPlan>>,
-    /// Over the rows of a joint chunk, and those collected.
+    /// The plan over the rows of a joint chunk and the collected rows.
     pub(super) plan: Arc<dyn ExecutionPlan>,
     pub(super) needed: Needed,
 }
@@ -44,7 +45,7 @@ pub(super) struct Clustered {
 /// The scan of a table that is clustered on a column.
 pub(super) struct Leaf {
     pub(super) scan: SharedScanExec,
-    /// An index into the scan's output.
+    /// The index of the column in the scan's output.
     key: usize,
     pub(super) options: SortOptions,
 }
@@ -58,7 +59,7 @@ impl Leaf {
 /// The search for a plan that is [`Clustered`].
 pub(super) struct Search<'a> {
     config: &'a ConfigOptions,
-    /// Operators that it may still look at: it looks at some of them again and again.
+    /// The number of operators that may still be visited. Some are visited repeatedly.
     steps_left: Cell<usize>,
 }
 
@@ -72,7 +73,7 @@ impl<'a> Search<'a> {
         self.steps_left.replace(self.steps_left.get().saturating_sub(1)) > 0
     }
 
-    /// A plan with a join or an aggregation below filters and projections.
+    /// Finds a plan with a join or an aggregation below filters and projections.
     pub(super) fn clustered(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Clustered>> {
         if !self.step() {
             return Ok(None);
@@ -96,8 +97,8 @@ impl<'a> Search<'a> {
             }
             return Ok(None);
         }
-        // The first stage of an aggregation by another key. With grouping sets it may have a row for no rows, but without
-        // chunks it would not run.
+        // The first stage of an aggregation by another key. With grouping sets it may return a row
+        // for no rows, but without chunks it would not run.
         let is_partial = plan.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
             *aggregate.mode() == AggregateMode::Partial
                 && aggregate.group_expr().is_single()
@@ -111,7 +112,8 @@ impl<'a> Search<'a> {
         self.clustered(input)?.map(|input| input.below(plan)).transpose()
     }
 
-    /// A plan clustered on an expression, which must be a column of its output: all rows of a value are in one joint chunk.
+    /// A plan clustered on an expression, which must be a column of its output. All rows with the same value are in one
+    /// joint chunk.
     fn clustered_on(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -156,7 +158,7 @@ impl<'a> Search<'a> {
         self.clustered_on(input, &below)?.map(|input| input.below(plan)).transpose()
     }
 
-    /// The stages of an aggregation by a key as one: all rows of a group are in one joint chunk.
+    /// Merges the stages of an aggregation by a key into one, since all rows of a group are in one joint chunk.
     fn of_aggregate(
         &self,
         aggregate: &AggregateExec,
@@ -174,7 +176,7 @@ impl<'a> Search<'a> {
         Ok(Some(Clustered { plan: Arc::new(plan), ..input }))
     }
 
-    /// A join on the key of both sides.
+    /// A join on the keys of both sides.
     fn of_join(
         &self,
         join: &HashJoinExec,
@@ -205,15 +207,15 @@ impl<'a> Search<'a> {
         Ok(Some(Clustered { leaves, collected, plan, needed }))
     }
 
-    /// Whether the left side is a small table: it is cheap to hold in memory.
+    /// Whether the left side is a table that is small enough to hold in memory.
     fn has_small_build_side(&self, join: &HashJoinExec) -> bool {
         let rows_max = self.config.optimizer.hash_join_single_partition_threshold_rows;
         *join.partition_mode() == PartitionMode::CollectLeft
             && scanned_rows(join.left()).is_none_or(|rows| rows <= rows_max as u64)
     }
 
-    /// A join whose left side is small beside the clustered right one: it is collected once, for all joint chunks. `None` if
-    /// the join returns rows of the left side that have no match.
+    /// A join whose left side is small compared to the clustered right side. The left side is collected once, for all
+    /// joint chunks. Returns `None` if the join returns rows of the left side that have no match.
     fn with_collected_side(
         &self,
         join: &HashJoinExec,
@@ -266,7 +268,7 @@ fn of_scan(scan: &SharedScanExec, key: usize) -> Result<Option<Clustered>> {
     }))
 }
 
-/// The rows that the scans of a plan read; `None` if some are not of shared tables.
+/// The number of rows that the scans of a plan read, or `None` if some are not scans of shared tables.
 fn scanned_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
         return Some(scan.row_count());

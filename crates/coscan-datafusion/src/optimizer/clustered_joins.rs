@@ -1,4 +1,4 @@
-//! Joins of tables that are clustered on the join key go joint chunk by joint chunk.
+//! Joins of tables that are clustered on the join key are executed joint chunk by joint chunk.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::chunkwise::joint_cost::JointCost;
 use crate::optimizer::cluster_search::{Clustered, Leaf, Search};
 use crate::optimizer::sorts::Changed;
 
-/// A joint chunk takes at most this part of the pool: several are read and joined at a time.
+/// A joint chunk takes at most this part of the pool, since several are read and joined at the same time.
 const POOL_DIVISOR: u64 = 4;
 
-/// The scans of each table by themselves read fewer chunks of a narrow range: joint chunks are larger. They may have so
-/// many times as many rows.
+/// The maximum ratio of the rows of joint chunks to those of separate scans. Separate scans read fewer rows of a narrow
+/// range, since joint chunks are larger.
 const ROWS_FACTOR: u64 = 2;
 
-/// The keys of at most this part of the rows are read to find where joint chunks begin.
+/// At most this part of the rows is searched for the beginnings of joint chunks.
 const SEARCH_DIVISOR: u64 = 2;
 
 /// Replaces plans of hash joins on the key of clustered tables by [`CooperativeJoinExec`], with the filters,
@@ -57,8 +57,8 @@ impl PhysicalOptimizerRule for ClusteredJoins {
     }
 }
 
-/// The largest part of a plan, from its root, that can go joint chunk by joint chunk, if it has a join for which that
-/// pays.
+/// The largest part of a plan, from its root, that can be executed joint chunk by joint chunk, if it has a join for
+/// which that pays.
 fn joint(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Changed {
     let search = Search::new(config);
     let Some(Clustered { leaves, collected, plan: filling, needed }) = search.clustered(plan)?
@@ -72,7 +72,7 @@ fn joint(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Changed {
     let scans: Vec<_> = leaves.iter().map(|leaf| &leaf.scan).collect();
     let cost = JointCost::new(&clustering, &scans, &needed)?;
     let scanned: u64 = scans.iter().map(|scan| scan.row_count()).sum();
-    // The pool may shrink to its floor, and its ceiling may have been moved.
+    // The pool may shrink to its floor, and its maximum may have been changed.
     let pool_bytes = manager.report().pool_limit_bytes / POOL_DIVISOR;
     let pays = !cost.is_impossible
         && cost.chunk_bytes_max <= pool_bytes.min(manager.options().pool_bytes_min)

@@ -1,9 +1,9 @@
 //! Filters that a plan pushes down filter the column they name.
 //!
-//! Operators of the engine look the columns of a filter up by name. Of two columns with the same name, such as `a.id` and
-//! `b.id` above a join, they take the first, and rows are lost by the wrong one, whatever tables the plan reads
-//! ([an answer that this makes wrong](https://github.com/apache/datafusion/issues/25296)). DataFusion looks them up by
-//! position after 55.2 ([how](https://github.com/apache/datafusion/pull/25259)): with that this rule is superfluous.
+//! Operators of the engine look the columns of a filter up by name. Of two columns with the same name, such as `a.id`
+//! and `b.id` above a join, they take the first. Rows are then lost by the wrong filter, whatever tables the plan reads
+//! ([an answer that this makes wrong](https://github.com/apache/datafusion/issues/25296)). Versions after 55.2 look
+//! columns up by position ([how](https://github.com/apache/datafusion/pull/25259)), which makes this rule superfluous.
 
 use std::sync::Arc;
 
@@ -31,13 +31,13 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, replace_children_if
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
 
-/// The engine's [`FilterPushdown`], under its names, except that no operator gets a filter whose columns it would take
-/// for others: that filter stays above it.
+/// The engine's [`FilterPushdown`], under its names, except that no operator gets a filter whose columns it would
+/// confuse with others. Such a filter stays above the operator.
 #[derive(Debug)]
 pub(crate) struct SoundFilterPushdown(FilterPushdownPhase);
 
 impl SoundFilterPushdown {
-    /// The rule that takes the place of the engine's rule of this name, if that pushes filters down.
+    /// The replacement for the engine's rule of this name, if that rule pushes filters down.
     pub(crate) fn instead_of(name: &str) -> Option<Self> {
         let phases = [FilterPushdownPhase::Pre, FilterPushdownPhase::Post];
         phases.into_iter().map(Self).find(|rule| rule.name() == name)
@@ -62,7 +62,7 @@ impl PhysicalOptimizerRule for SoundFilterPushdown {
     }
 }
 
-/// Pushes filters on the output of an operator into it, and its own ones into its inputs.
+/// Pushes filters on the output of an operator into it, and its own filters into its inputs.
 fn push_down(
     plan: &Plan,
     filters: &[Filter],
@@ -101,8 +101,8 @@ fn push_down(
     Ok(pushed)
 }
 
-/// Pushes those of the filters into an operator that may be pushed there; returns the operator, and which of the filters
-/// it takes.
+/// Pushes filters into an operator, except those that must not be pushed. Returns the operator, and which of the
+/// filters it accepts.
 fn push_into(
     plan: &Plan,
     offered: &[Option<&Filter>],
@@ -148,12 +148,12 @@ fn is_understood(plan: &Plan, filter: &Filter) -> bool {
     checked.is_ok() && understood
 }
 
-/// The schemas in which an operator looks up a column of its output, and where that column is in each of them; `None` if
-/// what has its name there is another one.
+/// The schemas in which an operator looks up a column of its output, with the index of that column in each of them. The
+/// index is `None` if the column with that name is another one.
 fn looked_up(plan: &Plan, output: usize) -> Vec<(SchemaRef, Option<usize>)> {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let schema = projection.schema();
-        // Of several expressions of one name, it takes the last.
+        // The last of several expressions with the same name is used.
         let name = schema.fields().get(output).map(|field| field.name());
         let alike = schema.fields().iter().filter(|field| Some(field.name()) == name).count();
         return vec![(schema, (alike == 1).then_some(output))];
@@ -171,11 +171,11 @@ fn looked_up(plan: &Plan, output: usize) -> Vec<(SchemaRef, Option<usize>)> {
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         return looked_up_by_join(join, output);
     }
-    // The output of all others that pass filters on is their input.
+    // All other operators that pass filters on look them up in their input.
     plan.children().iter().map(|input| (input.schema(), Some(output))).collect()
 }
 
-/// As [`looked_up`]. A join looks up keys of a semi join in both inputs.
+/// Does the same as [`looked_up`] for joins. The keys of a semi join are looked up in both inputs.
 fn looked_up_by_join(join: &HashJoinExec, output: usize) -> Vec<(SchemaRef, Option<usize>)> {
     let (left, right) = (join.left().schema(), join.right().schema());
     let (_, columns) = build_join_schema(&left, &right, join.join_type());

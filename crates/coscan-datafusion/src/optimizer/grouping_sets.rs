@@ -1,8 +1,9 @@
 //! ROLLUP, CUBE and GROUPING SETS do not rely on the order of their input.
 //!
-//! DataFusion 55.2 returns groups as soon as an ordered input has passed them, also those of other sets that go on: some
-//! come twice, each with a part of the rows ([how](https://github.com/apache/datafusion/issues/24421)). Later versions do
-//! not use the order, and need no rule.
+//! DataFusion 55.2 returns groups as soon as an ordered input has passed them, including groups of other sets that are
+//! not complete. Some groups are then returned twice, each with a part of the rows
+//! ([how](https://github.com/apache/datafusion/issues/24421)). Later versions do not use the order, and do not need
+//! this rule.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use datafusion::physical_plan::{
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Puts [`UnorderedExec`] below aggregations with several grouping sets. It has to run before all rules that sort.
+/// Puts [`UnorderedExec`] below aggregations with several grouping sets. It must run before all rules that sort.
 #[derive(Debug)]
 pub(crate) struct GroupingSets;
 
@@ -62,7 +63,7 @@ impl PhysicalOptimizerRule for GroupingSets {
     }
 }
 
-/// Passes rows on, and says nothing of their order.
+/// Passes rows on without declaring their order.
 #[derive(Debug)]
 struct UnorderedExec {
     input: Plan,
@@ -76,7 +77,7 @@ impl UnorderedExec {
         Self { input, properties: Arc::new(properties) }
     }
 
-    /// The same above another input.
+    /// Creates the operator above another input.
     fn above(mut children: Vec<Plan>) -> Result<Plan> {
         match (children.pop(), children.is_empty()) {
             (Some(input), true) => Ok(Arc::new(Self::new(input))),

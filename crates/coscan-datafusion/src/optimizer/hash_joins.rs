@@ -1,4 +1,4 @@
-//! Hash joins: their keys, their columns, and what they need of each side.
+//! Helpers for hash joins: their keys, their columns, and what they need of each side.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 
 use crate::chunkwise::needed::Needed;
 
-/// Two expressions that a join requires to be equal, of its left and its right side.
+/// An expression of the left and one of the right side that a join requires to be equal.
 pub(super) type Pair<'a> = (&'a Arc<dyn PhysicalExpr>, &'a Arc<dyn PhysicalExpr>);
 
-/// A join of these inputs, in one partition.
+/// Replaces the inputs of a join, and makes it a join in one partition.
 pub(super) fn over(
     join: &HashJoinExec,
     left: Arc<dyn ExecutionPlan>,
@@ -25,7 +25,7 @@ pub(super) fn over(
     join.recompute_properties().with_new_children(vec![left, right])?.build_exec()
 }
 
-/// The pair of which a column of a join's output is one.
+/// The pair that contains a column of a join's output.
 pub(super) fn pair_of_column(join: &HashJoinExec, column: usize) -> Option<Pair<'_>> {
     let (side, input) = input_of_column(join, column)?;
     let index = input.downcast_ref::<Column>()?.index();
@@ -37,7 +37,7 @@ pub(super) fn pair_of_column(join: &HashJoinExec, column: usize) -> Option<Pair<
     Some((&pair.0, &pair.1))
 }
 
-/// The side of which a column of a join's output is a column; `None` if it is NULL for rows without a match.
+/// The input that a column of a join's output comes from. `None` if the column is NULL for rows without a match.
 pub(super) fn input_of_column(
     join: &HashJoinExec,
     column: usize,
@@ -55,7 +55,7 @@ pub(super) fn input_of_column(
     keeps.then(|| (*side, Arc::new(Column::new("", *index)) as _))
 }
 
-/// The joint chunks that a join needs, given those that its sides need.
+/// The joint chunks that a join needs, from those that its sides need.
 pub(super) fn needed_by_join(join_type: JoinType, left: Needed, right: Needed) -> Needed {
     match join_type {
         JoinType::Inner | JoinType::LeftSemi | JoinType::RightSemi => {

@@ -18,11 +18,12 @@ use crate::execution::exec::SharedScanExec;
 use crate::optimizer::scan_path::{above_leaf, scan_below};
 use crate::optimizer::sorts::Changed;
 
-/// Gives scans in order, with the filters and projections above them, several tasks: [`InOrderExec`].
+/// Executes scans in order, with the filters and projections above them, in several tasks ([`InOrderExec`]).
 ///
-/// Not below a limit: a task that works ahead would read chunks for rows that nobody may need.
+/// Scans below a limit are left out, since a task that works ahead would read chunks for rows that may not be needed.
 ///
-/// It runs after [`NeededOrder`](super::needed_order::NeededOrder), and before the rule that repartitions rows for filters.
+/// It runs after [`NeededOrder`](super::needed_order::NeededOrder), and before the rule that repartitions rows for
+/// filters.
 #[derive(Debug)]
 pub(crate) struct InOrderTasks;
 
@@ -50,7 +51,8 @@ impl PhysicalOptimizerRule for InOrderTasks {
     }
 }
 
-/// The plan with several tasks for its scans in order. `may_stop` if those above may not need all of its rows.
+/// The plan with several tasks for its scans in order. `may_stop` is whether operators above may not need all of its
+/// rows.
 fn with_tasks(plan: &Arc<dyn ExecutionPlan>, may_stop: bool, config: &ConfigOptions) -> Changed {
     if plan.is::<InOrderExec>() {
         return Ok(None); // The rules have run before.
@@ -70,7 +72,8 @@ fn with_tasks(plan: &Arc<dyn ExecutionPlan>, may_stop: bool, config: &ConfigOpti
 /// Whether an operator may not read all rows of an input.
 fn may_stop_reading(plan: &Arc<dyn ExecutionPlan>, input: usize, may_stop: bool) -> Result<bool> {
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
-        // Of rows that are in order already, if only by the first expression, it passes the first ones on.
+        // If the rows are in order already, at least by the first expression, the sort passes the
+        // first ones on.
         let first = sort.expr().first().clone();
         let is_sorted = sort.input().equivalence_properties().ordering_satisfy([first])?;
         return Ok(is_sorted && (may_stop || sort.fetch().is_some()));
@@ -82,7 +85,7 @@ fn may_stop_reading(plan: &Arc<dyn ExecutionPlan>, input: usize, may_stop: bool)
     Ok(!reads_all && (may_stop || has_limit))
 }
 
-/// Filters and projections above a scan, in several tasks; `None` if that does not pay.
+/// Executes filters and projections above a scan in several tasks. Returns `None` if that does not pay.
 fn in_tasks(
     plan: &Arc<dyn ExecutionPlan>,
     scan: &SharedScanExec,
@@ -101,7 +104,7 @@ fn in_tasks(
     Ok((in_order.schema() == plan.schema()).then(|| Arc::new(in_order) as _))
 }
 
-/// Whether filters or projections above a scan have a limit.
+/// Whether any of the filters or projections above a scan has a limit.
 fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.fetch().is_some() || plan.children().into_iter().any(has_limit)
 }

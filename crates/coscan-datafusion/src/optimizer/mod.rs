@@ -1,11 +1,11 @@
-//! Rules of the physical optimizer, and one of the logical.
+//! Rules of the physical optimizer, and one of the logical optimizer.
 //!
-//! `needed_order` and `top_k` tell a scan in which order its rows are wanted; `sorts` finds the way from a sort down to
-//! its scan. `ordered_aggregates` and `clustered_joins` let aggregations and joins go chunk by chunk; `cluster_search`
-//! finds the joins that can, and asks `hash_joins` about each; `scan_path` has the filters and projections above a scan.
-//! `in_order_tasks` gives scans in order several tasks. `remove_repartition` keeps small queries from being spread,
-//! `unchanged_files` guards answers from statistics. Others guard against wrong answers of the
-//! engine: `filter_pushdown`, `grouping_sets`, and the logical `changed_rows`.
+//! `needed_order` and `top_k` set the order in which the rows of a scan are needed. `sorts` finds the operators between
+//! a sort and its scan. `ordered_aggregates` and `clustered_joins` execute aggregations and joins chunk by chunk.
+//! `cluster_search` finds the joins for which that is possible, with the help of `hash_joins`. `scan_path` has the
+//! filters and projections above a scan. `in_order_tasks` gives scans in order several tasks. `remove_repartition`
+//! keeps small queries in one task. `unchanged_files` guards answers from statistics. Other rules guard against wrong
+//! answers of the engine: `filter_pushdown`, `grouping_sets`, and the logical `changed_rows`.
 
 pub(crate) mod changed_rows;
 mod cluster_search;

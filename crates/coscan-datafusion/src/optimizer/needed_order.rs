@@ -1,4 +1,4 @@
-//! Scans are in any order unless an operator above needs the order that the table's rows have.
+//! Scans are in any order unless an operator above needs the order of the table's rows.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::execution::exec::{SharedScanExec, UnorderedReason};
 use crate::optimizer::ordered_aggregates::is_order_sensitive;
 use crate::optimizer::sorts::Changed;
 
-/// Reads a table in its order, declared or stored, where that saves a sort: above the scan is a sort, or an operator
-/// that requires sorted input, and those between keep the order.
+/// Reads a table in its order, declared or stored, where that saves a sort. This applies if a sort, or an operator that
+/// requires sorted input, is above the scan, and the operators between them keep the order.
 ///
-/// If the copy of a table that a scan reads has another order, one that costs little more may have it.
+/// If the copy of a table that a scan reads has another order, a copy that costs little more may have the needed one.
 ///
-/// Other scans stay in any order: one in order has one partition and shares less. The rule runs before the one that
-/// adds the sorts that operators require, and removes those that are not needed.
+/// Other scans stay in any order, since a scan in order has one partition and shares less. The rule runs before the one
+/// that adds the sorts that operators require and removes those that are not needed.
 #[derive(Debug)]
 pub(crate) struct NeededOrder;
 
@@ -64,9 +64,9 @@ impl PhysicalOptimizerRule for NeededOrder {
     }
 }
 
-/// For each input of an operator the orders of which it needs one; none if it needs no order.
+/// The orders of which an operator needs one, for each of its inputs. The list is empty if no order is needed.
 ///
-/// Aggregates are left out: some of theirs would change with the order of the input, see [`in_order`].
+/// Aggregates are left out, since some of them would change with the order of the input, see [`in_order`].
 fn required_orders(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<LexRequirement>> {
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         return vec![vec![sort.expr().clone().into()]];
@@ -76,7 +76,7 @@ fn required_orders(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<LexRequirement>> {
     }
     let alternatives = |required: OrderingRequirements| {
         let (mut alternatives, _) = required.into_alternatives();
-        // DataFusion takes the first, unless a window can be computed for one of the others.
+        // DataFusion takes the first order, unless a window can be computed for one of the others.
         if !plan.is::<BoundedWindowAggExec>() {
             alternatives.truncate(1);
         }
@@ -86,8 +86,8 @@ fn required_orders(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<LexRequirement>> {
     required.map(|required| required.map(alternatives).unwrap_or_default()).collect()
 }
 
-/// The input of an operator with its scans in order, so that it has one of the required orders; if that is impossible or
-/// does not pay, with the reason. `None` if the input has such an order anyway, or no scan.
+/// The input of an operator with its scans in order, so that it has one of the required orders. If that is impossible
+/// or does not pay, the input with the reason. `None` if the input has such an order anyway, or has no scan.
 fn input_in_order(
     operator: &Arc<dyn ExecutionPlan>,
     input: &Arc<dyn ExecutionPlan>,
@@ -97,7 +97,7 @@ fn input_in_order(
         return Ok(None);
     }
     let has_limit = operator.is::<SortExec>() && operator.fetch().is_some();
-    // Its sort is gone from the plan that a user sees.
+    // The sort is not in the plan that a user sees.
     let needed_by = if operator.is::<SortExec>() { "ORDER BY" } else { operator.name() };
     let on_copy = |copy| -> Result<PlanOrReason> {
         let path = PathToScan { needed_by, has_limit, copy, filters: false, aggregates: false };
@@ -119,7 +119,7 @@ fn input_in_order(
     in_any_order(input, &unordered_reason)
 }
 
-/// The plan with the reason why its scans are in any order.
+/// Sets the reason why the scans of a plan are in any order.
 fn in_any_order(plan: &Arc<dyn ExecutionPlan>, unordered_reason: &UnorderedReason) -> Changed {
     let explain = |plan: Arc<dyn ExecutionPlan>| {
         Ok(match plan.downcast_ref::<SharedScanExec>() {
@@ -133,7 +133,8 @@ fn in_any_order(plan: &Arc<dyn ExecutionPlan>, unordered_reason: &UnorderedReaso
     Ok(changed.transformed.then_some(changed.data))
 }
 
-/// The number of other copies of a table that may be read for their order, of the table for which it is largest.
+/// The number of other copies of a table that may be read for their order. Of several tables, the largest number
+/// counts.
 fn other_copies(plan: &Arc<dyn ExecutionPlan>) -> Result<usize> {
     let mut copies = 0;
     plan.apply(|plan| {
@@ -154,16 +155,16 @@ fn satisfies_any(plan: &Arc<dyn ExecutionPlan>, required: &[LexRequirement]) -> 
     Ok(false)
 }
 
-/// A plan with its scans in order, or why they are not.
+/// A plan with its scans in order, or the reason why they are not.
 type PlanOrReason = std::result::Result<Arc<dyn ExecutionPlan>, UnorderedReason>;
 
-/// The operators between one that needs an order and a scan.
+/// The operators between a scan and an operator that needs an order.
 #[derive(Clone, Copy)]
 struct PathToScan<'a> {
     needed_by: &'a str,
     /// Whether only the first rows are needed.
     has_limit: bool,
-    /// Which copies of tables are read: 0 those that scans chose, 1 the next best ones.
+    /// The copies of tables to read: 0 for those that the scans chose, 1 for the next best ones.
     copy: usize,
     filters: bool,
     aggregates: bool,
@@ -175,15 +176,17 @@ impl PathToScan<'_> {
         match (self.has_limit, self.aggregates) {
             // The first groups are known before the rest is read.
             (true, true) => true,
-            // The first few rows that pass a filter are found faster by several partitions that a top-k prunes.
+            // The first few rows that pass a filter are found faster by several partitions that a
+            // top-k prunes.
             (true, false) => !self.filters,
-            // Groups are made from rows in any order; there are fewer of them to sort.
+            // Groups can be made from rows in any order, and there are fewer groups than rows to
+            // sort.
             (false, aggregates) => !aggregates,
         }
     }
 }
 
-/// The plan with its scans in the order of their tables. If that is impossible or does not pay: why.
+/// The plan with its scans in the order of their tables, or the reason why that is impossible or does not pay.
 fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<PlanOrReason> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
         return Ok(match scan_in_order(scan, path)? {
@@ -193,8 +196,9 @@ fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<PlanO
         });
     }
     let lost = || Ok(Err(UnorderedReason::Lost(path.needed_by.into())));
-    // Its partial and its final stage decide for themselves whether to compute `nth_value(x, 2 ORDER BY y DESC)` in the
-    // opposite order, by the order of their inputs. Only the planner makes both decide alike.
+    // Depending on the order of its input, a stage decides whether to compute
+    // `nth_value(x, 2 ORDER BY y DESC)` in the opposite order. Only the planner makes the partial
+    // and the final stage decide alike.
     if plan.downcast_ref::<AggregateExec>().is_some_and(is_order_sensitive) {
         return lost();
     }
@@ -221,7 +225,7 @@ fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<PlanO
     }
 }
 
-/// A scan of the copy that the path says, or of the chosen one if there are not so many, in its order.
+/// A scan in its order, of the copy given by the path. The chosen copy is used if there are not enough copies.
 fn scan_in_order(scan: &SharedScanExec, path: PathToScan<'_>) -> Changed {
     let others = scan.on_copies_for_order()?;
     let other = path.copy.checked_sub(1).and_then(|copy| others.get(copy));

@@ -1,4 +1,4 @@
-//! Aggregations by leading columns of a table's order go chunk by chunk.
+//! Aggregations by leading columns of a table's order are executed chunk by chunk.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::chunkwise::ordered_aggregate::OrderedAggregateExec;
 use crate::optimizer::scan_path::{above_leaf, scan_below};
 use crate::optimizer::sorts::Changed;
 
-/// Replaces the stages of an aggregation by [`OrderedAggregateExec`] where the rows of a group come one after another
-/// in the table, and only filters and projections are between.
+/// Replaces the stages of an aggregation by [`OrderedAggregateExec`] where the rows of a group are consecutive in the
+/// table, and only filters and projections are between.
 ///
 /// It runs before the rule that repartitions rows for aggregations.
 #[derive(Debug)]
@@ -84,7 +84,8 @@ fn chunk_by_chunk(plan: &Arc<dyn ExecutionPlan>) -> Changed {
     Ok((ordered.schema() == plan.schema()).then(|| Arc::new(ordered) as _))
 }
 
-/// The stage of an aggregation that reads rows, if the plan is its last stage and has no limit and no order of its own.
+/// The stage of an aggregation that reads rows, if the plan is the last stage of an aggregation without a limit and
+/// without an order.
 pub(super) fn only_or_first_stage(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
     let last = plan.downcast_ref::<AggregateExec>()?;
     if last.mode().output_mode() != AggregateOutputMode::Final || last.limit_options().is_some() {
@@ -103,12 +104,12 @@ pub(super) fn only_or_first_stage(plan: &Arc<dyn ExecutionPlan>) -> Option<&Aggr
     (is_plain && !is_order_sensitive(first)).then_some(first)
 }
 
-/// Whether an aggregate of it depends on the order of rows.
+/// Whether any of the aggregates depends on the order of rows.
 pub(super) fn is_order_sensitive(aggregate: &AggregateExec) -> bool {
     aggregate.aggr_expr().iter().any(|function| !function.order_bys().is_empty())
 }
 
-/// The column of the scan, as an index into its output, that an expression on the rows of a plan above it is.
+/// The column of the scan, as an index into its output, that equals an expression on the rows of a plan above it.
 fn column_of_scan(
     expression: &Arc<dyn PhysicalExpr>,
     plan: &Arc<dyn ExecutionPlan>,

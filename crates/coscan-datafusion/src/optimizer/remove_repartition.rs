@@ -1,8 +1,8 @@
-//! Small queries are one task.
+//! Small queries run in one task.
 //!
-//! The planner spreads the batches of one partition over as many tasks as there are processors, and repartitions rows
-//! by the hash of a key, to group them in as many tasks. For few rows that gains little, and each task waits for its
-//! turn: a lookup among long scans spent most of its time waiting.
+//! The planner spreads the batches of one partition over as many tasks as there are processors. It also repartitions
+//! rows by the hash of a key, to group them in the same number of tasks. For few rows that gains little, and each task
+//! has to be scheduled. A lookup among long scans spent most of its time waiting.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 use crate::chunkwise::in_order::InOrderExec;
 use crate::execution::exec::SharedScanExec;
 
-/// A scan of at most this many rows is small: a few batches.
+/// A scan of at most this many rows is small. It has a few batches.
 const ROWS_MAX: u64 = 1 << 17;
 
-/// Removes the operators that spread rows over tasks where cheap operators work on one small scan: in a whole plan, or
-/// in the part of a plan below an operator that merges partitions.
+/// Removes the operators that spread rows over tasks where cheap operators work on one small scan. This applies to a
+/// whole plan, or to the part below an operator that merges partitions.
 #[derive(Debug)]
 pub(crate) struct RemoveRepartition;
 
@@ -101,7 +101,7 @@ impl PhysicalOptimizerRule for UserPartitioning {
     }
 }
 
-/// Whether an operator merges all partitions into one, so that their number below does not matter above.
+/// Whether an operator merges all partitions into one, so that their number below it does not matter above it.
 fn merges(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>()
 }

@@ -18,7 +18,7 @@ pub(super) fn scan_below(plan: &Arc<dyn ExecutionPlan>) -> Option<&SharedScanExe
     plan.downcast_ref::<SharedScanExec>()
 }
 
-/// The same filters and projections above another leaf.
+/// Replaces the leaf below filters and projections.
 pub(super) fn above_leaf(
     plan: &Arc<dyn ExecutionPlan>,
     leaf: Arc<dyn ExecutionPlan>,

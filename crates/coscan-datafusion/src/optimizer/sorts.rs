@@ -1,4 +1,4 @@
-//! The way from a sort down to the scan whose rows it sorts.
+//! The operators between a sort and the scan whose rows it sorts.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 
 use crate::execution::exec::SharedScanExec;
 
-/// A changed plan; `None` if it stays as it is.
+/// A changed plan, or `None` if it stays as it is.
 pub(crate) type Changed = Result<Option<Arc<dyn ExecutionPlan>>>;
 
-/// Replaces the inputs of all sorts of a plan by what `change` makes of them.
+/// Replaces the inputs of all sorts of a plan by the results of `change`.
 pub(crate) fn change_sort_inputs(
     plan: Arc<dyn ExecutionPlan>,
     change: impl Fn(&SortExec) -> Changed,
@@ -35,8 +35,8 @@ pub(crate) fn change_sort_inputs(
     plan.transform_down(change).data()
 }
 
-/// Replaces the scan below a plan by what `change` makes of it for an order of the plan's rows; `None` if there is no
-/// scan below, reached through operators that only pass rows on.
+/// Replaces the scan below a plan by the result of `change`, which gets an order of the plan's rows as an order of the
+/// scan's rows. Returns `None` if there is no scan below that is reached through operators that only pass rows on.
 pub(crate) fn change_scan(
     plan: &Arc<dyn ExecutionPlan>,
     order: &[PhysicalSortExpr],
@@ -52,8 +52,8 @@ pub(crate) fn change_scan(
     input.map(|input| replace_children_if_necessary(Arc::clone(plan), vec![input])).transpose()
 }
 
-/// An order of an operator's output as an order of its input: the leading keys that are columns of the input. `None` if
-/// the operator does more than pass rows on.
+/// Converts an order of an operator's output to an order of its input, which has the leading keys that are columns of
+/// the input. Returns `None` if the operator does more than pass rows on.
 fn below(
     plan: &Arc<dyn ExecutionPlan>,
     order: &[PhysicalSortExpr],

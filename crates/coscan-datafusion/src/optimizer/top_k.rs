@@ -1,4 +1,4 @@
-//! Pushes the order of a top-k down to the scan, through filters too, where DataFusion's own rule stops.
+//! Pushes the order of a top-k down to the scan, also through filters, where DataFusion's own rule stops.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use datafusion::physical_plan::{ExecutionPlan, SortOrderPushdownResult};
 use crate::execution::exec::SharedScanExec;
 use crate::optimizer::sorts::{Changed, change_scan, change_sort_inputs};
 
-/// Tells scans the order of a top-k above them. It runs before dynamic filters are pushed down.
+/// Sets the order of a top-k in the scans below it. It runs before dynamic filters are pushed down.
 #[derive(Debug)]
 pub(crate) struct TopKPushdown;
 
 impl TopKPushdown {
     pub(crate) const NAME: &'static str = "coscan_top_k_pushdown";
 
-    /// The rule of DataFusion that it runs before.
+    /// The rule of DataFusion that must run later.
     pub(crate) const BEFORE: &'static str = "FilterPushdown(Post)";
 }
 
@@ -43,7 +43,7 @@ impl PhysicalOptimizerRule for TopKPushdown {
     }
 }
 
-/// The plan with this order pushed down to its scan; `None` if the scan has no use for it.
+/// Pushes an order down to the scan of a plan. Returns `None` if the scan cannot use it.
 fn with_order(plan: &Arc<dyn ExecutionPlan>, order: &[PhysicalSortExpr]) -> Changed {
     let push_down = |scan: &SharedScanExec, order: &[PhysicalSortExpr]| {
         Ok(match scan.try_pushdown_sort(order)? {

@@ -23,10 +23,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::execution::exec::SharedScanExec;
 
-/// Requests to stores at the same time.
+/// The maximum number of concurrent requests to stores.
 const CHECKS_AT_A_TIME: usize = 32;
 
-/// Puts [`UnchangedFilesExec`] above answers from statistics. It has to run before the engine's rule.
+/// Puts [`UnchangedFilesExec`] above answers from statistics. It must run before the engine's rule.
 #[derive(Debug)]
 pub(crate) struct UnchangedFiles;
 
@@ -66,13 +66,13 @@ impl PhysicalOptimizerRule for UnchangedFiles {
         Self::NAME
     }
 
-    /// False, as in the engine's rule, which makes columns nullable.
+    /// Returns false, like the engine's rule, which makes columns nullable.
     fn schema_check(&self) -> bool {
         false
     }
 }
 
-/// The shared tables that a plan reads, without those whose files were listed for this query.
+/// The shared tables that a plan reads, except those whose files were listed for this query.
 fn tables_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<ParquetTable>>> {
     let mut tables = Vec::new();
     plan.apply(|plan| {
@@ -86,7 +86,7 @@ fn tables_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<ParquetTable>>> {
     Ok(tables)
 }
 
-/// Passes an answer on if the files behind it have not changed.
+/// Passes an answer on if the files that it was computed from have not changed.
 #[derive(Debug)]
 struct UnchangedFilesExec {
     answer: Arc<dyn ExecutionPlan>,
@@ -94,7 +94,7 @@ struct UnchangedFilesExec {
 }
 
 impl UnchangedFilesExec {
-    /// The same above another answer.
+    /// Creates the operator above another answer.
     fn above(&self, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
             (Some(answer), true) => Ok(Arc::new(Self { answer, tables: self.tables.clone() })),

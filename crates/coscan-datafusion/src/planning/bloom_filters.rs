@@ -20,11 +20,11 @@ use log::debug;
 
 use crate::planning::pruning::NeededChunks;
 
-/// Bloom filters that are read at the same time.
+/// The maximum number of Bloom filters that are read at the same time.
 const READS_AT_A_TIME: usize = 32;
 
-/// For each zone of a table whether Bloom filters leave it; `None` if the needed chunks have none that help. One that
-/// cannot be read rules nothing out.
+/// Whether Bloom filters leave each zone of a table. `None` if the needed chunks have no Bloom filters that help. A
+/// Bloom filter that cannot be read rules nothing out.
 pub(crate) async fn may_match(
     manager: &BufferManager,
     table: &ParquetTable,
@@ -81,12 +81,12 @@ struct Zone {
     index: usize,
     file: Arc<ParquetFile>,
     row_group: usize,
-    /// Columns of the file, and their names in the table.
+    /// The indexes of the columns in the file, and their names in the table.
     columns: Vec<(usize, String)>,
 }
 
-/// The needed zones with Bloom filters of any of these columns. Columns that have another type in the file are left
-/// out: their values are hashed differently.
+/// The needed zones that have Bloom filters of any of these columns. Columns with another type in the file are left
+/// out, since their values are hashed differently.
 fn zones_with_filters(table: &ParquetTable, columns: &[usize], needed: &NeededChunks) -> Vec<Zone> {
     let mut zones = Vec::new();
     if columns.is_empty() {
@@ -127,10 +127,10 @@ struct KnownFilter {
     _memory: MetadataReservation,
 }
 
-/// The name of the one column of a [`KnownFilter`].
+/// The name of the only column of a [`KnownFilter`].
 const COLUMN: &str = "column";
 
-/// Bloom filters that were read, by the address of the file, row group and column of the file.
+/// The Bloom filters that were read, by the address of the file, row group, and column of the file.
 #[derive(Default)]
 struct KnownFilters(Mutex<BTreeMap<usize, FiltersOfFile>>);
 
@@ -141,7 +141,7 @@ struct FiltersOfFile {
 }
 
 impl KnownFilters {
-    /// A Bloom filter, read unless it is in memory; `None` if there is none, or no memory for it.
+    /// Returns a Bloom filter, and reads it unless it is in memory. `None` if there is none, or no memory for it.
     async fn get(
         &self,
         manager: &BufferManager,

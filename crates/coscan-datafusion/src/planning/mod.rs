@@ -1,8 +1,8 @@
-//! From a query's columns, filters and limit to a scan: which chunks it needs, and whether it is worth sharing.
+//! Plans the scan for a query's columns, filters and limit: the chunks that it needs, and whether sharing it pays.
 //!
-//! `plan` calls the others. `pruning` (with `nan`) and `bloom_filters` rule chunks out; `selectivity` has the
+//! `plan` calls the other modules. `pruning` (with `nan`) and `bloom_filters` rule chunks out. `selectivity` has the
 //! thresholds by which a scan reads less than whole chunks, is left to the engine (`unshared`, `unshared_bytes`,
-//! `unshared_reader`, with the reason in EXPLAIN: `plain_source`), or reads a replica of the table (`copies`).
+//! `unshared_reader`, with the reason in EXPLAIN: `plain_source`), or reads a replica of the table (`replica_choice`).
 
 pub(crate) mod bloom_filters;
 pub(crate) mod nan;

@@ -1,5 +1,5 @@
-//! Filters that reject NaN: for those, bounds of floating-point columns, which leave NaN out, rule rows out in any chunk;
-//! for others only where the column is known to hold no NaN.
+//! Filters that reject NaN. The bounds of floating-point columns leave NaN out. For filters that reject NaN, they rule
+//! rows out in any chunk. For others they do so only where the column is known to hold no NaN.
 //!
 //! Arrow orders NaN above all other values, or below them all if it is negative.
 
@@ -15,8 +15,8 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
 use datafusion::physical_expr::utils::collect_columns;
 
-/// Whether values of a type may be NaN. Parquet's bounds leave NaN out; Arrow orders it above all values, or below all
-/// if it is negative. Such bounds rule rows out only where there is no NaN, and for filters that reject NaN.
+/// Whether values of a type may be NaN. Parquet's bounds leave NaN out, and Arrow orders it above all values, or below
+/// all if it is negative. Such bounds rule rows out only where there is no NaN, and for filters that reject NaN.
 pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => may_be_nan(values),
@@ -25,8 +25,8 @@ pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
     }
 }
 
-/// The columns whose bounds would rule more rows out if it were known of all of these chunks that they hold no NaN there,
-/// each with the number of chunks of which it is not: columns of filters and of the order of a top-k.
+/// The columns of filters, and of the order of a top-k, whose bounds would rule out more rows if all of these chunks
+/// were known to hold no NaN in them. Each has the number of chunks for which that is not known.
 pub(crate) fn undecided(
     table: &ParquetTable,
     filters: &[Arc<dyn PhysicalExpr>],
@@ -58,14 +58,14 @@ pub(crate) fn conjuncts_without(
     conjuncts.filter(is_without).cloned().collect()
 }
 
-/// Whether filters, all of which a row has to pass, reject every row in which this column is NaN, whatever the other
-/// columns hold.
+/// Whether filters, all of which a row has to pass, reject every row in which this column is NaN, whatever the values
+/// of other columns.
 pub(crate) fn reject_nan(filters: &[Arc<dyn PhysicalExpr>], column: &str) -> bool {
     let rejects = Rejects::any(filters.iter(), column);
     rejects.positive && rejects.negative
 }
 
-/// Which NaN a filter rejects, by sign.
+/// The NaN values that a filter rejects, by sign.
 #[derive(Clone, Copy)]
 struct Rejects {
     positive: bool,
@@ -76,7 +76,7 @@ impl Rejects {
     const NONE: Self = Self { positive: false, negative: false };
     const ALL: Self = Self { positive: true, negative: true };
 
-    /// What all of these filters together reject.
+    /// The values that at least one of these filters rejects.
     fn any<'a>(filters: impl Iterator<Item = &'a Arc<dyn PhysicalExpr>>, column: &str) -> Self {
         let conjuncts = filters.flat_map(|filter| operands(filter, Operator::And));
         conjuncts.map(|filter| Self::of(filter, column)).fold(Self::NONE, |all, one| Self {
@@ -85,7 +85,7 @@ impl Rejects {
         })
     }
 
-    /// What a filter that is no conjunction rejects.
+    /// The values that a filter other than a conjunction rejects.
     fn of(filter: &Arc<dyn PhysicalExpr>, column: &str) -> Self {
         if let Some(list) = filter.downcast_ref::<InListExpr>() {
             let is_numbers = !list.negated() && list.list().iter().all(is_number);
@@ -121,7 +121,7 @@ impl Rejects {
     }
 }
 
-/// The operands of a chain of one operator, however long it is; the expression itself if it is none.
+/// The operands of a chain of one operator of any length, or the expression itself if it is not such a chain.
 fn operands(filter: &Arc<dyn PhysicalExpr>, operator: Operator) -> Vec<&Arc<dyn PhysicalExpr>> {
     let (mut operands, mut open) = (Vec::new(), vec![filter]);
     while let Some(filter) = open.pop() {

@@ -1,4 +1,4 @@
-//! Why the engine reads a table itself: EXPLAIN shows it with the engine's own scan.
+//! The reason why the engine reads a table itself, which EXPLAIN shows with the engine's own scan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use datafusion_datasource::morsel::Morselizer;
 use datafusion_datasource::{PartitionedFile, TableSchema};
 use object_store::ObjectStore;
 
-/// A scan of the engine that says in EXPLAIN why it is not shared: `not_shared=…`. Other plans are left as they are.
+/// Adds to a scan of the engine the reason why it is not shared, which EXPLAIN shows as `not_shared=…`. Other plans are
+/// left unchanged.
 pub(crate) fn not_shared(plan: Arc<dyn ExecutionPlan>, reason: &str) -> Arc<dyn ExecutionPlan> {
     let config = plan
         .downcast_ref::<DataSourceExec>()
@@ -32,7 +33,7 @@ pub(crate) fn not_shared(plan: Arc<dyn ExecutionPlan>, reason: &str) -> Arc<dyn 
     DataSourceExec::from_data_source(config)
 }
 
-/// A source of the engine with a reason; all else is up to that source.
+/// A source of the engine with a reason. All other behavior is that of the source.
 struct PlainSource {
     source: Arc<dyn FileSource>,
     reason: Arc<str>,
@@ -104,7 +105,7 @@ impl FileSource for PlainSource {
         self.source.supports_repartitioning()
     }
 
-    /// The engine's sources change the files of the scan that they are given, and leave its source as it is.
+    /// The engine's sources change the files of the given scan, and leave its source unchanged.
     fn repartitioned(
         &self,
         partitions: usize,

@@ -1,4 +1,4 @@
-//! The plan of one scan: a shared scan, or the engine's own where that costs less or the session shares nothing.
+//! The plan of one scan. It is a shared scan, or the engine's own where that costs less or the session shares nothing.
 
 use std::sync::Arc;
 
@@ -22,17 +22,17 @@ use crate::tables::source::{PlanSettings, ScanSource};
 
 /// The parts of a query that are pushed down to a table.
 pub(crate) struct Pushdown<'a> {
-    /// Columns, as indexes into the table's schema; all of them if it is `None`.
+    /// The columns as indexes into the table's schema. `None` selects all columns.
     pub(crate) projection: Option<&'a [usize]>,
-    /// On the table's schema, to rule chunks out. Rows that they reject are removed by an operator above, by the scan
-    /// if the session pushes filters down, or, for columns of directories, by the list of files.
+    /// The filters on the table's schema, which rule chunks out. Rows that they reject are removed by an operator
+    /// above, by the scan if the session pushes filters down, or, for columns of directories, by the list of files.
     pub(crate) filters: Vec<Arc<dyn PhysicalExpr>>,
-    /// The most rows that the query needs.
+    /// The maximum number of rows that the query needs.
     pub(crate) limit: Option<usize>,
 }
 
 impl<'a> Pushdown<'a> {
-    /// From the arguments of [`TableProvider::scan`], without filters that a scan cannot use.
+    /// Converts the arguments of [`TableProvider::scan`]. Filters that a scan cannot use are left out.
     pub(crate) fn of(
         session: &dyn Session,
         schema: &SchemaRef,
@@ -63,7 +63,7 @@ pub(crate) async fn plan(
     let settings = PlanSettings::of_session(session.config());
     let scan = SharedScanExec::new(Arc::clone(table), projection, filters, settings, None)?;
     let mut scan = scan.with_bloom_filters().await?;
-    // The first rows are the same ones each time: those of the table itself.
+    // The first rows are the same each time, which are those of the table itself.
     if limit.is_none() && !replicas.is_empty() {
         scan = of_cheapest_copy(session, scan, replicas).await?;
     }
@@ -79,7 +79,7 @@ pub(crate) async fn plan(
     }
 }
 
-/// A scan of a table, or the same of one of its replicas if that costs less.
+/// A scan of a table, or of one of its replicas if that costs less.
 async fn of_cheapest_copy(
     session: &dyn Session,
     scan: SharedScanExec,

@@ -1,4 +1,4 @@
-//! Chunk pruning: which chunks may hold rows that pass the filters, by their statistics.
+//! Chunk pruning: finds the chunks that may hold rows that pass the filters, by their statistics.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -23,17 +23,17 @@ use crate::planning::selectivity::{is_sparse, may_be_selective};
 /// The chunks of a table that a scan needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NeededChunks {
-    /// In ascending order.
+    /// The needed chunks in ascending order.
     pub(crate) chunks: Vec<ChunkIndex>,
-    /// All chunks of the table.
+    /// The number of all chunks of the table.
     pub(crate) total: usize,
-    /// The only rows of those chunks that it needs, if the scan is sparse [CS04 §4.2].
+    /// The ranges of rows that a sparse scan needs of those chunks. `None` if the scan is not sparse [CS04 §4.2].
     pub(crate) selected: Option<Vec<Range<u64>>>,
 }
 
 impl NeededChunks {
-    /// The chunks that may hold rows that pass all filters. `zones_left` says of each zone whether Bloom filters leave
-    /// it.
+    /// Finds the chunks that may hold rows that pass all filters. `zones_left` tells for each zone whether Bloom
+    /// filters leave it.
     pub(crate) fn find(
         table: &ParquetTable,
         filters: &[Arc<dyn PhysicalExpr>],
@@ -68,7 +68,7 @@ impl NeededChunks {
         Self { chunks, ..of_zones }
     }
 
-    /// The chunks of the zones that are kept, and the rows of those zones if they are few.
+    /// The chunks of the zones to keep, and the rows of those zones if they are few.
     fn of_zones(table: &ParquetTable, keep: &[bool]) -> Self {
         let layout = table.layout();
         let zones = table.zones().iter().zip(keep).filter(|(_, keep)| **keep);
@@ -87,7 +87,7 @@ impl NeededChunks {
         self.total - self.chunks.len()
     }
 
-    /// The needed rows of some of its chunks, which ascend.
+    /// The needed rows of some of the chunks, which must be in ascending order.
     pub(crate) fn rows_in(&self, table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
         let whole = rows_of(table, chunks);
         let Some(selected) = &self.selected else { return whole };
@@ -101,19 +101,19 @@ impl NeededChunks {
     }
 }
 
-/// The rows of some chunks, which ascend, in as few ranges as possible.
+/// The rows of some chunks, which must be in ascending order, in as few ranges as possible.
 fn rows_of(table: &ParquetTable, chunks: &[ChunkIndex]) -> Vec<Range<u64>> {
     joined(chunks.iter().map(|&chunk| table.layout().rows(chunk)))
 }
 
-/// Those of some ascending ranges that have rows in common with another range.
+/// The ranges, out of some ascending ones, that have rows in common with another range.
 pub(crate) fn overlapping<'a>(ranges: &'a [Range<u64>], rows: &Range<u64>) -> &'a [Range<u64>] {
     let start = ranges.partition_point(|range| range.end <= rows.start);
     let count = ranges[start..].partition_point(|range| range.start < rows.end);
     &ranges[start..start + count]
 }
 
-/// Ascending ranges, neighbours made one.
+/// Merges adjacent ranges of ascending ones.
 fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::new();
     for rows in ranges {
@@ -125,9 +125,10 @@ fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     joined
 }
 
-/// For each of some chunks whether it may hold rows that pass all filters; `None` if the filters cannot prune chunks.
+/// Whether each of some chunks may hold rows that pass all filters. `None` if the filters cannot prune chunks.
 ///
-/// A predicate that cannot be evaluated on statistics rules nothing out: rows are filtered above the scan in any case.
+/// A predicate that cannot be evaluated on statistics rules nothing out, since rows are filtered above the scan in any
+/// case.
 pub(crate) fn may_match(
     table: &ParquetTable,
     filters: &[Arc<dyn PhysicalExpr>],
@@ -149,12 +150,12 @@ enum Scope<'a> {
 struct TableStatistics<'a> {
     table: &'a ParquetTable,
     scope: Scope<'a>,
-    /// Rows have to pass all of them.
+    /// The filters, all of which rows have to pass.
     filters: &'a [Arc<dyn PhysicalExpr>],
 }
 
 impl TableStatistics<'_> {
-    /// For each chunk or zone whether it may hold rows that pass all filters.
+    /// Whether each chunk or zone may hold rows that pass all filters.
     fn prune(&self, in_list_max: usize) -> Option<Vec<bool>> {
         let predicate = conjunction_opt(self.filters.iter().cloned())?;
         let pruning = PruningPredicateBuilder::new()
@@ -170,7 +171,7 @@ impl TableStatistics<'_> {
         }
     }
 
-    /// The statistics of a column, with the bounds that hold for all values that could pass the filters.
+    /// The statistics of a column, with bounds that hold for all values that could pass the filters.
     fn bounds_of(&self, column: &Column) -> Option<ChunkStatistics> {
         let index = self.table.schema().index_of(&column.name).ok()?;
         let statistics = self.of(index)?;
@@ -205,7 +206,7 @@ impl TableStatistics<'_> {
         statistics.take(&chunks).ok()
     }
 
-    /// Whether a column is known to hold no NaN in each of them.
+    /// Whether a column is known to hold no NaN, for each chunk or zone.
     fn without_nan(&self, column: usize) -> Vec<bool> {
         match self.scope {
             Scope::Chunks => self.table.chunks_without_nan(column),
@@ -217,7 +218,7 @@ impl TableStatistics<'_> {
     }
 }
 
-/// The same with bounds of zero moved to the zero of the other sign: writers do not tell them apart, Arrow does.
+/// Moves bounds of zero to the zero of the other sign. Writers do not distinguish the two, but Arrow does.
 fn widened(statistics: ChunkStatistics) -> ChunkStatistics {
     let (zero, minus_zero) = (ScalarValue::Float64(Some(0.0)), ScalarValue::Float64(Some(-0.0)));
     let with = |bounds: ArrayRef, from: &ScalarValue, to: &ScalarValue| -> Result<ArrayRef> {

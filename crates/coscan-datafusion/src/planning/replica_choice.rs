@@ -12,9 +12,9 @@ use crate::tables::source::ScanSource;
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedCopy {
     pub(crate) source: Arc<ScanSource>,
-    /// For each zone whether Bloom filters leave it; `None` if none were read.
+    /// Whether Bloom filters leave each zone. `None` if none were read.
     pub(crate) zones_left: Option<Arc<[bool]>>,
-    /// What the filters leave of the columns.
+    /// The bytes of the columns that the filters leave.
     pub(crate) bytes: ScanBytes,
 }
 
@@ -26,20 +26,20 @@ impl PlannedCopy {
 
 /// All copies of a table that a scan may read, and the one that it reads.
 ///
-/// EXPLAIN shows `replica=by_day (1.2 MB; table 8.0 MB)`: the replica that it reads, its bytes, and those of the table;
-/// or `replica=none (8.0 MB; by_day 8.1 MB)` with the cheapest replica. Bytes that are in the pool or needed by running
-/// scans are apart: `0 B + 1.2 MB shared`.
+/// EXPLAIN shows `replica=by_day (1.2 MB; table 8.0 MB)` with the replica that is read, its bytes, and those of the
+/// table. If the table itself is read, it shows `replica=none (8.0 MB; by_day 8.1 MB)` with the cheapest replica. Bytes
+/// that are in the pool or needed by running scans are shown separately: `0 B + 1.2 MB shared`.
 #[derive(Clone, Debug)]
 pub(crate) struct CopyChoice {
-    /// The table itself in front.
+    /// The copies, the first of which is the table itself.
     copies: Arc<[PlannedCopy]>,
     chosen: usize,
-    /// Whether it was chosen for its order.
+    /// Whether the copy was chosen for its order.
     saves_sort: bool,
 }
 
 impl CopyChoice {
-    /// The copy that costs least, if that is worth not reading the table itself.
+    /// Chooses the copy that costs least, or the table itself if the difference is too small.
     ///
     /// # Panics
     /// If there are no copies.
@@ -60,7 +60,7 @@ impl CopyChoice {
         &self.copies[self.chosen]
     }
 
-    /// The choices of other copies that are worth it if they save a sort, the cheapest in front.
+    /// The choices of other copies that are worth it if they save a sort, the cheapest first.
     pub(crate) fn others_for_order(&self) -> Vec<Self> {
         let cost = |copy: &usize| self.copies[*copy].cost();
         let others = (0..self.copies.len()).filter(|&copy| copy != self.chosen);
@@ -72,7 +72,7 @@ impl CopyChoice {
     }
 }
 
-/// The replica that costs least, of several the one that was named first.
+/// The replica that costs least. If several do, the first one in the list of replicas.
 fn cheapest_replica(copies: &[PlannedCopy]) -> Option<usize> {
     (1..copies.len()).min_by_key(|&replica| copies[replica].cost())
 }
@@ -89,7 +89,7 @@ impl fmt::Display for CopyChoice {
     }
 }
 
-/// Stored bytes for people.
+/// Stored bytes, formatted for users.
 struct Bytes(ScanBytes);
 
 impl fmt::Display for Bytes {

@@ -1,5 +1,5 @@
-//! Is a scan selective? All thresholds of that decision in SQL plans, and why; then those by which copies of a table are
-//! compared.
+//! The thresholds by which SQL plans decide whether a scan is selective, with reasons, and those by which copies of a
+//! table are compared.
 //!
 //! A scan usually reads whole chunks, since others need them too. One that needs little of its chunks reads less, and
 //! what it reads is hardly ever shared. Each way to read less has its own test, in the unit in which it saves:
@@ -17,38 +17,38 @@
 use coscan_runtime::ScanBytes;
 
 /// Planning looks at zones and page indexes of at most this many chunks, so that it stays short. A scan that needs more
-/// is not selective.
+/// chunks is not selective.
 const CHUNKS_MAX: usize = 16;
 
-/// A sparse scan needs at most one row in this many of its chunks. More rows are worth the whole chunks, which other
-/// scans share.
+/// A sparse scan needs at most one row in this many of its chunks. If more rows are needed, whole chunks are read,
+/// which other scans share.
 const SPARSE_DIVISOR: u64 = 4;
 
-/// The engine's own scan reads at most one byte in this many of what a shared scan reads.
+/// The engine's own scan reads at most one byte in this many of a shared scan.
 const DIRECT_DIVISOR: u64 = 4;
 
-/// The most bytes of a scan that is left to the engine, unless the user says otherwise. They are read past the pool:
-/// sharing so few gains nothing.
+/// The default maximum bytes of a scan that is left to the engine. They are read past the pool, since sharing so few
+/// bytes gains nothing.
 pub(crate) const DIRECT_BYTES_MAX: u64 = 4 << 20;
 
 /// A limit takes at most one row in this many of the chunks that hold the first rows.
 const FIRST_ROWS_DIVISOR: u64 = 8;
 
-/// Chunks of fewer bytes are read whole, and shared, in about the time of their first pages.
+/// Chunks with fewer bytes are read whole, and shared, in about the time of their first pages.
 const FIRST_CHUNKS_BYTES_MIN: u64 = 1 << 20;
 
-/// Bytes that are in the pool, or read for other scans anyway, are decoded and filtered like all others. That costs about
-/// one read byte in this many.
+/// Bytes that are in the pool, or read for other scans anyway, are decoded and filtered like all others. Decoding this
+/// many bytes costs about as much as reading one.
 const SHARED_DIVISOR: u64 = 8;
 
-/// A replica has to save one byte in this many. Copies that differ less cost the same, and the table itself is read:
-/// scans of one copy share.
+/// A replica must save at least one byte in this many. If copies differ less, the table itself is read, since scans of
+/// one copy share.
 const REPLICA_DIVISOR: u64 = 8;
 
-/// A copy whose order saves a sort may cost more by one byte in this many.
+/// A copy whose order saves a sort may cost one byte more for this many bytes.
 const ORDER_DIVISOR: u64 = 4;
 
-/// Whether a scan of this many chunks may be selective, so that zones and page indexes are worth a look.
+/// Whether a scan of this many chunks may be selective, so that its zones and page indexes are examined.
 pub(crate) fn may_be_selective(chunks: usize) -> bool {
     (1..=CHUNKS_MAX).contains(&chunks)
 }
@@ -87,7 +87,7 @@ pub(crate) fn is_worth_replica(replica_cost: u64, table_cost: u64) -> bool {
     replica_cost < table_cost && replica_cost <= table_cost - table_cost / REPLICA_DIVISOR
 }
 
-/// Whether another copy than the chosen one may be read for its order.
+/// Whether a copy other than the chosen one may be read for its order.
 pub(crate) fn is_worth_order(cost: u64, chosen_cost: u64) -> bool {
     cost <= chosen_cost.saturating_add(chosen_cost / ORDER_DIVISOR)
 }

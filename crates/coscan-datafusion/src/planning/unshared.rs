@@ -35,9 +35,9 @@ use crate::tables::statistics::stored_columns;
 
 /// The required output of a scan.
 pub(crate) struct ScanRequirements<'a> {
-    /// Columns, as indexes into the table's schema.
+    /// The columns as indexes into the table's schema.
     pub(crate) projection: &'a [usize],
-    /// On the table's schema.
+    /// The filters on the table's schema.
     pub(crate) filters: &'a [Arc<dyn PhysicalExpr>],
     /// The chunks that the filters leave.
     pub(crate) needed: &'a NeededChunks,
@@ -63,7 +63,7 @@ pub(crate) fn plan_if_cheaper(
 pub(crate) struct CheaperScan {
     /// The stored bytes that it reads.
     pub(crate) direct_bytes: u64,
-    /// Those that a shared scan reads.
+    /// The stored bytes that a shared scan reads.
     shared_bytes: u64,
     plans: Vec<(usize, ParquetAccessPlan)>,
 }
@@ -81,7 +81,7 @@ pub(crate) fn if_cheaper(
     if !is_candidate || !has_page_index || !is_in_one_store(table) {
         return None;
     }
-    // The engine takes bounds for those of NaN, too.
+    // The engine does not consider that bounds leave NaN out.
     let undecided: Vec<_> =
         undecided(table, filters, &[], &needed.chunks).iter().map(|(column, _)| *column).collect();
     let decided = conjuncts_without(filters, &undecided);
@@ -92,7 +92,7 @@ pub(crate) fn if_cheaper(
         .then_some(CheaperScan { direct_bytes, shared_bytes, plans })
 }
 
-/// The engine's own scan, in the session's target number of partitions; `None` if the files are in several stores, or
+/// The engine's own scan, in the session's target number of partitions. `None` if the files are in several stores, or
 /// no chunk is needed.
 pub(crate) fn plan_direct(
     session: &dyn Session,
@@ -109,11 +109,11 @@ pub(crate) fn plan_direct(
     Ok(Some(not_shared(plan, reason)))
 }
 
-/// What rules row groups and data pages out when the engine scans.
+/// The component that rules out row groups and data pages of a scan of the engine.
 enum Pruning {
-    /// The plans of the files have only those that are left.
+    /// The plans of the files are pruned already.
     Done,
-    /// Also the engine, by the settings of the session.
+    /// The engine prunes further, by the settings of the session.
     ByEngine,
 }
 
@@ -127,7 +127,7 @@ fn scan(
     let table = source.table.table();
     let mut options = session.default_table_options().parquet;
     set_types_of_table(table, &mut options.global);
-    // Planning has applied them already, if the session uses any.
+    // Planning has applied Bloom filters already, if the session uses any.
     options.global.bloom_filter_on_read = false;
     if matches!(pruning, Pruning::Done) {
         options.global.pruning = false;
@@ -160,15 +160,15 @@ fn set_types_of_table(table: &ParquetTable, options: &mut ParquetOptions) {
     }
 }
 
-/// Whether all files are in one store: the engine's scan asks for a file by its path alone.
+/// Whether all files are in one store, since the engine's scan finds a file by its path alone.
 fn is_in_one_store(table: &ParquetTable) -> bool {
     let mut urls = table.parquet_files().iter().map(|file| file.version().store_url());
     urls.next().is_some_and(|first| urls.all(|url| url == first))
 }
 
-/// The URL of a store that is never read. The engine looks up the store of a scan by URL, though this scan reads
-/// through the table's own store. That one is not registered with the session: other sessions with the same registry
-/// could then read with the table's credentials.
+/// The URL of a store that is never read. The engine looks up the store of a scan by URL, although this scan reads
+/// through the table's own store. That store is not registered with the session, because other sessions with the same
+/// registry could then read with the table's credentials.
 fn unused_store(session: &dyn Session) -> Result<ObjectStoreUrl> {
     let url = ObjectStoreUrl::parse("coscan://tables/")?;
     let registry = &session.runtime_env().object_store_registry;
@@ -178,7 +178,7 @@ fn unused_store(session: &dyn Session) -> Result<ObjectStoreUrl> {
     Ok(url)
 }
 
-/// The files of these plans, opened, and each with its plan.
+/// Opened files for the engine, each with its plan.
 fn with_plans(source: &ScanSource, plans: Vec<(usize, ParquetAccessPlan)>) -> Vec<PartitionedFile> {
     let opened = source.table.table().parquet_files();
     let file = |(file, plan): (usize, ParquetAccessPlan)| {

@@ -1,4 +1,4 @@
-//! The stored bytes that scans read: shared ones, and the engine's own, which also uses page indexes.
+//! The stored bytes that scans read: shared scans, and the engine's own, which also use page indexes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use crate::planning::pruning::{NeededChunks, overlapping};
 
-/// The files that hold needed rows, as positions in the table, and for each the row groups that hold them.
+/// The files that hold needed rows, as indexes into the table's files, each with the row groups that hold them.
 pub(crate) fn row_group_plans(
     table: &ParquetTable,
     needed: &NeededChunks,
@@ -40,7 +40,7 @@ pub(crate) fn stored_bytes(table: &ParquetTable, projection: &[usize], rows: &[R
     pages.into_iter().map(|page| table.layout().bytes_of(page)).sum()
 }
 
-/// The same with the data pages of those row groups that page indexes leave.
+/// Restricts plans to the data pages that page indexes leave.
 pub(crate) fn page_plans(
     table: &ParquetTable,
     needed: &NeededChunks,
@@ -49,13 +49,13 @@ pub(crate) fn page_plans(
     let filter = PagePruningAccessPlanFilter::new(predicate, Arc::clone(table.schema()));
     let pages = |(index, plan)| match has_types_of_table(table, index) {
         true => (index, pruned(&filter, plan, &table.parquet_files()[index])),
-        // The page index has other types than the filter: all pages count.
+        // If the page index has other types than the filter, all pages count.
         false => (index, plan),
     };
     row_group_plans(table, needed).into_iter().map(pages).collect()
 }
 
-/// Stored bytes that plans read of some columns of the table.
+/// The stored bytes that plans read of some columns of the table.
 pub(crate) fn direct_bytes(
     table: &ParquetTable,
     projection: &[usize],
@@ -78,7 +78,7 @@ fn pruned(
     let metrics = ExecutionPlanMetricsSet::new();
     let metrics = ParquetFileMetrics::new(0, file.version().path().as_ref(), &metrics);
     let metadata = file.metadata();
-    // Columns are found by their places in the file, not in the table.
+    // Columns are found by their index in the file, not in the table.
     let schema = Schema::new(file.fields().clone());
     let descriptor = metadata.file_metadata().schema_descr();
     filter.prune_plan_with_page_index(plan, &schema, descriptor, metadata, &metrics)
@@ -93,8 +93,8 @@ fn has_types_of_table(table: &ParquetTable, index: usize) -> bool {
     })
 }
 
-/// The row groups of a file that hold any of these rows, which ascend and count from the start of the table, as `start` does: the
-/// first row of the file.
+/// The row groups of a file that hold any of these rows, which must be in ascending order. The rows and `start`, the
+/// first row of the file, count from the start of the table.
 fn row_groups_with(
     metadata: &ParquetMetaData,
     mut start: u64,

@@ -1,4 +1,4 @@
-//! Reads of the engine's own scan, through the table's stores and with the footers that the table holds.
+//! Reads of the engine's own scan, which go through the table's stores and use the footers that the table holds.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 
-/// Makes readers of opened files.
+/// Creates readers of opened files.
 #[derive(Debug)]
 pub(crate) struct DirectReaders;
 
@@ -43,7 +43,7 @@ impl ParquetFileReaderFactory for DirectReaders {
     }
 }
 
-/// Reads one file, as long as it is the one that was opened.
+/// Reads one file, and checks that it is the one that was opened.
 struct DirectReader {
     metrics: ParquetFileMetrics,
     file: TableFile,

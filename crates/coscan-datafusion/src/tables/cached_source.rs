@@ -8,7 +8,7 @@ use coscan_storage::table::ParquetFile;
 use crate::tables::source::ScanSource;
 
 /// A source that is dropped when no plan uses it and memory is short. The table stays registered, and keeps its pages
-/// for when it is opened again.
+/// until it is opened again.
 #[derive(Debug)]
 pub(crate) struct CachedSource {
     source: CachedMetadata<ScanSource>,
@@ -28,7 +28,7 @@ impl CachedSource {
         self.source.get()
     }
 
-    /// Puts the source back after it was opened again.
+    /// Stores the source after it was opened again.
     pub(crate) fn put(&self, source: &Arc<ScanSource>) {
         let files = source.table.table().parquet_files().iter();
         let bytes = files.map(|file| ParquetFile::memory_bytes(file)).sum();

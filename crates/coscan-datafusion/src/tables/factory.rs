@@ -22,10 +22,10 @@ use crate::tables::location::{ListedFile, name_of};
 use crate::tables::provider::SharedTableProvider;
 use crate::tables::replica::{has, stored_fields};
 
-/// The option that names replicas of the table: [`locations`].
+/// The option that names replicas of the table, parsed by [`locations`].
 const REPLICAS: &str = "format.replicas";
 
-/// Makes shared tables; tables of the engine where a shared one does not support what is asked for.
+/// Creates shared tables, or tables of the engine where a shared table does not support the statement.
 #[derive(Debug)]
 pub(crate) struct SharedTableFactory {
     coscan: CoscanOptions,
@@ -100,7 +100,8 @@ impl TableProviderFactory for SharedTableFactory {
     }
 }
 
-/// Locations, separated by commas. One that has a comma is in double quotes, in which `""` is a quote.
+/// Parses locations, which are separated by commas. A location that contains a comma is in double quotes, in which `""`
+/// is a quote.
 fn locations(list: &str) -> Result<Vec<String>> {
     let (mut locations, mut is_quoted) = (vec![String::new()], false);
     let mut characters = list.chars().peekable();
@@ -120,7 +121,7 @@ fn locations(list: &str) -> Result<Vec<String>> {
     Ok(trimmed.filter(|location| !location.is_empty()).collect())
 }
 
-/// A replica of a table with these columns. Its files say how they are sorted.
+/// A replica of a table with these columns. Its files declare how they are sorted.
 async fn replica(of: &Listing, columns: &SchemaRef, location: &str) -> Result<SharedTableProvider> {
     let mut listing = Listing {
         name: name_of(location),
@@ -129,7 +130,7 @@ async fn replica(of: &Listing, columns: &SchemaRef, location: &str) -> Result<Sh
         ..of.clone()
     };
     let files = listing.files().await?;
-    // The directories of a table may be columns of its replica, and the other way around.
+    // The directories of a table may be stored columns of its replica, and vice versa.
     listing.partitions = hive::infer(&files)?;
     listing.partitions.retain(|directory| has(columns, directory));
     let stored = || Arc::new(stored_fields(columns, &listing.partitions));
@@ -137,7 +138,7 @@ async fn replica(of: &Listing, columns: &SchemaRef, location: &str) -> Result<Sh
     SharedTableProvider::of_listing(listing, files).await
 }
 
-/// The clause of a statement that a shared table does not support.
+/// The clause of a statement that a shared table does not support, if there is one.
 fn unsupported_by(command: &CreateExternalTable) -> Option<&'static str> {
     if command.unbounded {
         Some("UNBOUNDED")
@@ -150,7 +151,8 @@ fn unsupported_by(command: &CreateExternalTable) -> Option<&'static str> {
     }
 }
 
-/// The declared columns that are stored in files: all but those of directories. `None` if no columns are declared.
+/// The declared columns that are stored in files, which are all except those of directories. `None` if no columns are
+/// declared.
 fn declared_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {
     let declared = command.schema.inner();
     if declared.fields().is_empty() {
@@ -161,7 +163,7 @@ fn declared_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> 
     Ok(Some(Arc::new(Schema::new(stored.collect::<Vec<_>>()))))
 }
 
-/// The columns of directories: those of PARTITIONED BY, or else those in the names of the directories.
+/// The columns of directories: those of PARTITIONED BY, or otherwise those in the names of the directories.
 fn partition_columns(
     command: &CreateExternalTable,
     infers: bool,

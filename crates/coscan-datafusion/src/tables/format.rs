@@ -12,8 +12,8 @@ use datafusion::error::{DataFusionError, Result};
 const SUPPORTED: [&str; 3] =
     ["format.binary_as_string", "format.coerce_int96", "format.schema_force_view_types"];
 
-/// How to open the files of a table: as `usual`, with the types that the table's options or else the session ask for;
-/// or the option that a shared table does not support.
+/// The options for opening the files of a table: `usual`, with the types set by the table's options or otherwise by the
+/// session. If a shared table does not support an option, returns that option.
 ///
 /// # Errors
 /// If the value of an option is invalid, or there is no such option.
@@ -35,7 +35,8 @@ pub(crate) fn file_options(
     })
 }
 
-/// The types that Parquet options ask for; `None` if coscan cannot read INT96 timestamps so, in a time zone.
+/// The types set by Parquet options. `None` if they require INT96 timestamps to be read in a time zone, which coscan
+/// does not support.
 ///
 /// # Errors
 /// If the value of an option is invalid.
@@ -49,7 +50,7 @@ pub(crate) fn column_types(parquet: &ParquetOptions) -> Result<Option<ColumnType
     }))
 }
 
-/// Sets the Parquet options for types: the inverse of [`column_types`].
+/// Sets the Parquet options for types, as the inverse of [`column_types`].
 pub(crate) fn set_column_types(parquet: &mut ParquetOptions, types: ColumnTypes) {
     let unit = |unit| match unit {
         TimeUnit::Nanosecond => "ns",

@@ -13,13 +13,13 @@ use log::debug;
 
 use crate::tables::location::ListedFile;
 
-/// Columns are inferred from this many files, as in the engine's own tables.
+/// The number of files from which columns are inferred, as in the engine's own tables.
 const FILES_SAMPLED: usize = 10;
 
-/// The columns in the names of directories.
+/// Infers the columns from the names of directories.
 ///
 /// # Errors
-/// If files lie in directories with different names.
+/// If files are in directories with different names.
 pub(crate) fn infer(files: &[ListedFile]) -> Result<Vec<FieldRef>> {
     let names = |file: &ListedFile| -> Vec<String> {
         let mut parts: Vec<_> =
@@ -45,12 +45,12 @@ pub(crate) fn infer(files: &[ListedFile]) -> Result<Vec<FieldRef>> {
     Ok(inferred.into_iter().map(field).collect())
 }
 
-/// The type of such a column if none is declared: a dictionary of strings.
+/// The type of such a column if none is declared, which is a dictionary of strings.
 pub(crate) fn usual_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8))
 }
 
-/// Checks a declaration against the names of directories. It may name fewer columns.
+/// Checks a declaration against the names of directories. It may leave columns out.
 ///
 /// # Errors
 /// If it names other columns.
@@ -83,8 +83,8 @@ pub(crate) struct TableListing {
 }
 
 impl TableListing {
-    /// The files that are in directories of the partition columns. `declared` has the columns that are read of the
-    /// files; `None` reads all.
+    /// The files that are in directories of the partition columns. `declared` has the columns that are read from the
+    /// files. With `None`, all columns are read.
     ///
     /// # Errors
     /// If the name of a directory is not a value of the column's type.

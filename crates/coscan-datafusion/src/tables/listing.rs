@@ -20,15 +20,15 @@ use crate::tables::source::ScanSource;
 use crate::tables::statistics;
 use crate::tables::stored_order;
 
-/// The definition of a table, independent of the files that it has now.
+/// The definition of a table, independent of its current files.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     pub(crate) coscan: CoscanOptions,
-    /// For EXPLAIN.
+    /// The name in EXPLAIN.
     pub(crate) name: String,
     pub(crate) locations: Vec<String>,
     pub(crate) stores: Stores,
-    /// The stores of a session, which take precedence.
+    /// The runtime of a session, whose stores take precedence.
     pub(crate) runtime: Option<Arc<RuntimeEnv>>,
     pub(crate) ignores_subdirectories: bool,
     pub(crate) takes_any_name: bool,
@@ -36,12 +36,12 @@ pub(crate) struct Listing {
     pub(crate) orders: Vec<Vec<SortExpr>>,
     /// The columns of directories.
     pub(crate) partitions: Vec<FieldRef>,
-    /// The columns that are read of the files; `None` reads all.
+    /// The columns that are read from the files. `None` reads all.
     pub(crate) columns: Option<SchemaRef>,
 }
 
 impl Listing {
-    /// The files there are now, in the order of locations and then of paths.
+    /// The current files, in the order of locations and then of paths.
     pub(crate) async fn files(&self) -> Result<Vec<ListedFile>> {
         let locator = FileLocator {
             stores: &self.stores,
@@ -52,7 +52,7 @@ impl Listing {
         locator.list(&self.locations).await
     }
 
-    /// A snapshot of these files. Footers are read unless the file is open already.
+    /// A snapshot of these files. The footers of files that are not open yet are read.
     pub(crate) async fn snapshot(&self, files: Vec<ListedFile>) -> Result<ScanSource> {
         let listing = TableListing::new(files, &self.partitions, self.columns.clone())?;
         let TableListing { files, columns } = listing;
@@ -67,7 +67,7 @@ impl Listing {
         registered(&self.coscan, self.name.clone(), &identity, table, &self.orders)
     }
 
-    /// The same with the columns of a snapshot: files listed later are read with the same columns.
+    /// Sets the columns to those of a snapshot, so that files listed later are read with the same columns.
     pub(crate) fn with_columns_of(self, source: &ScanSource) -> Self {
         let fields = source.table.table().schema().fields().iter();
         let is_stored = |field: &&FieldRef| {
@@ -78,15 +78,15 @@ impl Listing {
     }
 }
 
-/// The identity of a table: where its files are listed, and how they are opened. Snapshots with the same identity are
-/// scheduled together.
+/// The identity of a table, which consists of the places where its files are listed, and of how they are opened.
+/// Snapshots with the same identity are scheduled together.
 pub(crate) fn identity(urls: &[ListingTableUrl], options: FileOptions) -> String {
     let pattern = |url: &ListingTableUrl| url.get_glob().as_ref().map(ToString::to_string);
     let locations: Vec<_> = urls.iter().map(|url| (url.as_str(), pattern(url))).collect();
     format!("{locations:?} {options:?}")
 }
 
-/// Registers a table as a snapshot of the one with this identity, and gives its source.
+/// Registers a table as a snapshot of the one with this identity, and returns its source.
 pub(crate) fn registered(
     coscan: &CoscanOptions,
     name: String,

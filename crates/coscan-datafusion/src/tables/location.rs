@@ -1,4 +1,5 @@
-//! The files of a location: those that the engine's own tables would list, in the session's store for it or coscan's.
+//! The files of a location, which are those that the engine's own tables would list. They are in the session's store
+//! for the location, or else in coscan's.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -29,15 +30,15 @@ const FILE_PATTERN: &str = "*.parquet";
 pub(crate) struct FileLocator<'a> {
     /// The stores of coscan.
     pub(crate) stores: &'a Stores,
-    /// The stores of the session, if there is one. They take precedence.
+    /// The runtime of the session, if there is one, whose stores take precedence.
     pub(crate) runtime: Option<&'a RuntimeEnv>,
-    /// Whether subdirectories are left out, except those of partitions.
+    /// Whether subdirectories are ignored, except those of partitions.
     pub(crate) ignores_subdirectories: bool,
     /// Whether the files of a directory may have any extension.
     pub(crate) takes_any_name: bool,
 }
 
-/// A file, and the location below which it was found.
+/// A file, and the location in which it was found.
 #[derive(Clone, Debug)]
 pub(crate) struct ListedFile {
     pub(crate) file: TableFile,
@@ -60,7 +61,7 @@ impl FileLocator<'_> {
     async fn list_one(&self, location: &str) -> Result<Vec<ListedFile>> {
         let stores = self.runtime.and_then(|runtime| session_store(runtime, self.stores, location));
         let stores = stores.unwrap_or_else(|| self.stores.clone());
-        // To the engine a path with these characters is a pattern, even if it exists.
+        // The engine treats a path with these characters as a pattern, even if it exists.
         let exists = existing_path(location).await.is_some();
         if !exists
             && let Some(files) = self.as_the_engine_lists(&stores, location).await
@@ -68,15 +69,15 @@ impl FileLocator<'_> {
         {
             return Ok(files);
         }
-        // The engine refuses patterns in URLs, and directories without Parquet files directly in them. Otherwise this
-        // gives the error that says what is wrong.
+        // The engine refuses patterns in URLs, and directories without Parquet files directly in
+        // them. Otherwise this returns the error that explains what is wrong.
         let Listing { store, store_url, files } =
             list_files(&stores, location).await.map_err(from_store)?;
         let url = Arc::new(ListingTableUrl::parse(before_pattern(location))?);
         Ok(listed(&store, &store_url, &url, files))
     }
 
-    /// The files that the engine's own table would have; `None` if it cannot list them.
+    /// The files that the engine's own table would have, or `None` if it cannot list them.
     async fn as_the_engine_lists(
         &self,
         stores: &Stores,
@@ -138,7 +139,7 @@ fn listed(
     metas.into_iter().map(listed).collect()
 }
 
-/// Where the pattern of a location begins, if it has one. The host of a URL may be in brackets (IPv6).
+/// The index at which the pattern of a location begins, if it has one. The host of a URL may be in brackets (IPv6).
 pub(crate) fn wildcard_of(location: &str) -> Option<usize> {
     let host_start = location.find("://").map(|scheme_end| scheme_end + "://".len());
     let path_start = match host_start {
@@ -148,7 +149,7 @@ pub(crate) fn wildcard_of(location: &str) -> Option<usize> {
     location[path_start..].find(WILDCARDS).map(|wildcard| path_start + wildcard)
 }
 
-/// The address of a local file or directory that exists, and whose path looks like a pattern.
+/// The URL of a local file or directory that exists although its path looks like a pattern.
 pub(crate) async fn existing_path(location: &str) -> Option<Url> {
     if location.contains("://") || wildcard_of(location).is_none() {
         return None;
@@ -169,13 +170,13 @@ pub(crate) fn name_of(location: &str) -> String {
     }
 }
 
-/// A location up to the directory in which its pattern begins, if it has one.
+/// The part of a location up to the directory in which its pattern begins, or the whole location.
 fn before_pattern(location: &str) -> &str {
     let Some(wildcard) = wildcard_of(location) else { return location };
     location[..wildcard].rfind('/').map_or(".", |slash| &location[..=slash])
 }
 
-/// The store that the engine reads files of a table of the session from, and its address.
+/// The store from which the engine reads files of a table of the session, and its URL.
 ///
 /// # Errors
 /// If no store is known for the URL.
@@ -185,7 +186,7 @@ pub(crate) fn store_of(
     url: &Url,
 ) -> Result<(Url, Arc<dyn ObjectStore>), StoresError> {
     match session_root(runtime, url.as_str()) {
-        // The engine asks for no more than the root, whatever else is below it.
+        // The engine looks up the root only, whatever else is below it.
         Some((root, store)) => match is_of(stores, &root, &store) {
             true => stores.resolve(&root),
             false => only(&root, store).resolve(url),
@@ -194,7 +195,7 @@ pub(crate) fn store_of(
     }
 }
 
-/// The store that the session has registered for a URL, alone.
+/// The store that the session has registered for a URL, as the only store.
 fn session_store(runtime: &RuntimeEnv, stores: &Stores, location: &str) -> Option<Stores> {
     let (root, store) = session_root(runtime, location)?;
     (!is_of(stores, &root, &store)).then(|| only(&root, store))
@@ -202,8 +203,8 @@ fn session_store(runtime: &RuntimeEnv, stores: &Stores, location: &str) -> Optio
 
 /// The store that the session finds for a URL, its own or coscan's, and the root of that store.
 ///
-/// The store of local files that every session has does not count: coscan reads local files itself, past the operating
-/// system's cache.
+/// The store of local files that every session has does not count, since coscan reads local files itself, past the
+/// operating system's cache.
 fn session_root(runtime: &RuntimeEnv, location: &str) -> Option<(Url, Arc<dyn ObjectStore>)> {
     let mut root = match Url::parse(location) {
         Ok(url) if location.contains("://") => url,
@@ -216,7 +217,7 @@ fn session_root(runtime: &RuntimeEnv, location: &str) -> Option<(Url, Arc<dyn Ob
     (!is_usual).then_some((root, store))
 }
 
-/// Whether a session has a store only because coscan has it: then coscan knows better which is for what.
+/// Whether a session has a store only because coscan has it. Coscan then resolves URLs itself.
 fn is_of(stores: &Stores, root: &Url, store: &Arc<dyn ObjectStore>) -> bool {
     stores.resolve(root).is_ok_and(|(_, own)| Arc::ptr_eq(&own, store))
 }

@@ -19,9 +19,9 @@ use crate::tables::statistics::stored_columns;
 /// The source of a snapshot.
 #[derive(Clone, Debug)]
 pub(crate) enum Opener {
-    /// From a list of files, which may be made again.
+    /// A list of files, which may be listed again.
     Listed(Listing),
-    /// From a table that a program has registered.
+    /// A table that a program has registered.
     Registered(RegisteredTable),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct RegisteredTable {
 }
 
 impl Opener {
-    /// For the table of a source, without orders.
+    /// An opener for the table of a source, without orders.
     pub(crate) fn registered(coscan: CoscanOptions, source: &ScanSource) -> Self {
         let table = source.table.table();
         let files = table.parquet_files().iter();
@@ -63,7 +63,7 @@ impl Opener {
         }
     }
 
-    /// The same with the columns of a table, all of which its files have.
+    /// Sets the columns to those of a table, all of which its files have.
     pub(crate) fn with_columns(self, table: &Schema) -> Self {
         match self {
             Self::Listed(listing) => {
@@ -82,7 +82,7 @@ impl Opener {
         }
     }
 
-    /// Opens files listed before, or those of the registered table.
+    /// Opens listed files, or those of the registered table.
     pub(crate) async fn open(&self, listed: &[ListedFile]) -> Result<ScanSource> {
         match self {
             Self::Listed(listing) => listing.snapshot(listed.to_vec()).await,

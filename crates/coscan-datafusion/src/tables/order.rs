@@ -18,8 +18,8 @@ use crate::planning::nan::may_be_nan;
 
 /// The declared orders that hold over all files, one after another.
 ///
-/// A declaration is about each file. The plain engine decides from the bounds of their values whether files continue
-/// each other, which is right only for keys that are never null or NaN.
+/// A declaration applies to each file. Plain DataFusion decides by the bounds of values whether files continue each
+/// other, which is right only for keys that are never null or NaN.
 ///
 /// # Errors
 /// If a declaration names a column that the table does not have.
@@ -53,7 +53,7 @@ pub(crate) fn of_files(
     Ok(kept)
 }
 
-/// The plain engine ends an order at the first column that there is not.
+/// Checks that all columns exist. Plain DataFusion ends an order at the first column that does not exist.
 fn check_columns(schema: &Schema, declared: &[Vec<SortExpr>]) -> Result<()> {
     for key in declared.iter().flatten() {
         let columns = key.expr.column_refs();
@@ -70,7 +70,7 @@ fn check_columns(schema: &Schema, declared: &[Vec<SortExpr>]) -> Result<()> {
     Ok(())
 }
 
-/// Whether the bounds of a column hold for all its values: none is null or NaN.
+/// Whether the bounds of a column hold for all its values, since none is null or NaN.
 fn has_bounds_of_all(table: &ParquetTable, column: usize) -> bool {
     if may_be_nan(table.schema().field(column).data_type()) {
         return false;

@@ -28,11 +28,11 @@ use crate::tables::replica;
 use crate::tables::snapshots::Snapshots;
 use crate::tables::source::{self, ScanSource};
 
-/// A table whose scans all queries share, to register with a session.
+/// A table whose scans are shared by all queries, to be registered with a session.
 ///
-/// `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes one in a session with [`CoscanOptions`] installed. It has the files that
-/// were there when it was made or last [refreshed](Self::refresh). Tables that list the same file share its pages,
-/// which leave the pool when no table lists the file any more.
+/// `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes one in a session with [`CoscanOptions`] installed. It has the
+/// files that existed when it was made or last [refreshed](Self::refresh). Tables that list the same file share its
+/// pages, which leave the pool when no table lists the file any more.
 #[derive(Clone, Debug)]
 pub struct SharedTableProvider {
     snapshots: Arc<Snapshots>,
@@ -53,7 +53,7 @@ impl SharedTableProvider {
         Self::open_as(coscan, &name, locations).await
     }
 
-    /// The same, called by a name in EXPLAIN and in reports of the manager.
+    /// Does the same as [`open`](Self::open), with a name for EXPLAIN and reports of the manager.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -76,9 +76,9 @@ impl SharedTableProvider {
         Self::of_listing(listing, files).await
     }
 
-    /// A provider of a table that is registered with a manager already. It declares no order, and its files are fixed.
-    /// Its footers count against the budget from now on, and are dropped when memory is short and nothing else holds
-    /// them.
+    /// Creates a provider of a table that is registered with a manager already. It declares no order, and its files are
+    /// fixed. Its footers count against the budget from now on. They are dropped when memory is short and nothing else
+    /// holds them.
     ///
     /// # Errors
     /// If the statistics of a file cannot be decoded.
@@ -104,7 +104,7 @@ impl SharedTableProvider {
         Self { snapshots: Arc::new(snapshots), replicas: Vec::new(), schema, definition: None }
     }
 
-    /// A table of the files that this one has now, with declared orders as in `WITH ORDER`. A scan uses an order only
+    /// A table of the current files of this one, with declared orders as in `WITH ORDER`. A scan uses an order only
     /// where that saves a sort. Orders that the files, one after another, do not keep are dropped. The new table shares
     /// pages with this one, and is not refreshed.
     ///
@@ -116,14 +116,14 @@ impl SharedTableProvider {
         Ok(Self { snapshots: Arc::new(snapshots), ..self.clone() })
     }
 
-    /// The same table with a replica: other files with the same rows, in another order, in other row groups, or with
+    /// Adds a replica to the table: other files with the same rows, in another order, in other row groups, or with
     /// another page layout. Each scan reads the table, unless a replica costs at least an eighth less. The cost is the
-    /// bytes to read for the scan's filters and columns; bytes that are in the pool, or needed by running scans, count an
-    /// eighth. EXPLAIN shows what is read, and why.
+    /// bytes to read for the scan's filters and columns. Bytes that are in the pool, or needed by running scans, count
+    /// an eighth. EXPLAIN shows which copy is read, and why.
     ///
-    /// The columns of both have the same names and types, in any order, and footers have to tell that there are as many
-    /// rows. That the rows are the same is up to the caller. A replica is refreshed together with its table. While it has
-    /// another number of rows, scans do without it.
+    /// The columns of both have the same names and types, in any order, and the footers must have equal numbers of
+    /// rows. The caller has to ensure that the rows are the same. A replica is refreshed together with its table. While
+    /// it has another number of rows, scans do not use it.
     ///
     /// # Errors
     /// If columns or numbers of rows differ, or footers were dropped to save memory and cannot be read again.
@@ -134,13 +134,13 @@ impl SharedTableProvider {
         Ok(Self { replicas, ..self })
     }
 
-    /// The same with the statement that made it.
+    /// Sets the statement that created the table.
     #[must_use]
     pub(crate) fn with_definition(self, definition: Option<String>) -> Self {
         Self { definition, ..self }
     }
 
-    /// The table that it shares, as it is now.
+    /// The current shared table.
     ///
     /// # Errors
     /// If its footers were dropped to save memory and cannot be read again.
@@ -148,12 +148,13 @@ impl SharedTableProvider {
         Ok(self.snapshots.current().await?.table.clone())
     }
 
-    /// Lists the files again. Queries planned from now on see the files that are there now, with the columns that the
-    /// table has had from the start; running queries keep their files. Only new files are opened.
+    /// Lists the files again. Queries planned from now on see the current files, with the columns that the table has
+    /// had from the start. Running queries keep their files. Only new files are opened.
     ///
     /// # Errors
-    /// If the files of the table cannot be listed or opened, or a new file does not fit its columns; the table then stays
-    /// as it was. Also if a replica cannot be refreshed, or has another number of rows; the table itself is refreshed.
+    /// If the files of the table cannot be listed or opened, or a new file does not fit its columns. The table then
+    /// stays unchanged. Also if a replica cannot be refreshed, or has another number of rows, although the table itself
+    /// is refreshed.
     pub async fn refresh(&self) -> Result<()> {
         for copy in self.refreshed_copies() {
             copy.refresh(None).await?;
@@ -171,7 +172,8 @@ impl SharedTableProvider {
         copies.take_while(|_| self.snapshots.is_refreshed())
     }
 
-    /// The replicas that a query may read instead of a snapshot of the table: those that have as many rows.
+    /// The replicas that a query may read instead of a snapshot of the table, which are those with the same number of
+    /// rows.
     async fn replicas_of(&self, table: &ScanSource) -> Vec<Arc<ScanSource>> {
         let mut replicas = Vec::with_capacity(self.replicas.len());
         for replica in &self.replicas {
@@ -237,10 +239,10 @@ impl TableProvider for SharedTableProvider {
 }
 
 /// Lists the files of a session's table again, as [`SharedTableProvider::refresh`] does. The files of a table that
-/// DataFusion made are listed by the next query: its list is removed from the session's cache.
+/// DataFusion made are listed by the next query, since their list is removed from the session's cache.
 ///
 /// # Errors
-/// As [`SharedTableProvider::refresh`]; or if there is no such table, or it is neither a shared table nor one that
+/// As [`SharedTableProvider::refresh`]. Also if there is no such table, or it is neither a shared table nor one that
 /// DataFusion made of files.
 pub async fn refresh(context: &SessionContext, table: impl Into<TableReference>) -> Result<()> {
     let table = table.into();

@@ -1,7 +1,7 @@
 //! Replicas: other files with the rows of a table, in another order or layout [CS11 §8.2.1].
 //!
-//! Footers tell whether a replica has the columns of the table and as many rows. That the rows are the same is up to the
-//! user.
+//! Footers show whether a replica has the columns of the table and the same number of rows. The user has to ensure that
+//! the rows are the same.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use datafusion::error::Result;
 
 use crate::tables::source::ScanSource;
 
-/// Checks that a replica has the columns of a table. `is_declared` says whether it was opened with them: before, columns
+/// Checks that a replica has the columns of a table. `is_declared` is whether it was opened with them. If not, columns
 /// in the names of directories may have any type.
 ///
 /// # Errors
-/// If it lacks a column, has one of another type, or has one more.
+/// If it lacks a column, has one of another type, or has an additional one.
 pub(crate) fn check_columns(
     table: &ScanSource,
     replica: &ScanSource,
@@ -52,10 +52,10 @@ pub(crate) fn check_columns(
     }
 }
 
-/// Checks that a replica has as many rows as its table.
+/// Checks that a replica has the same number of rows as its table.
 ///
 /// # Errors
-/// If it does not.
+/// If the numbers differ.
 pub(crate) fn check_rows(table: &ScanSource, replica: &ScanSource) -> Result<()> {
     let (expected, actual) = (row_count(table), row_count(replica));
     if expected == actual {
@@ -68,14 +68,14 @@ pub(crate) fn check_rows(table: &ScanSource, replica: &ScanSource) -> Result<()>
     )
 }
 
-/// The columns of a table that are not among those of directories, in the order of the table.
+/// The columns of a table that are not columns of directories, in the order of the table.
 pub(crate) fn stored_fields(table: &Schema, directories: &[FieldRef]) -> Schema {
     let is_stored =
         |field: &&FieldRef| directories.iter().all(|directory| directory.name() != field.name());
     Schema::new(table.fields().iter().filter(is_stored).cloned().collect::<Vec<_>>())
 }
 
-/// Fields of the same names as a table has them. Other fields stay.
+/// Replaces fields by those of the table with the same names. Other fields stay.
 pub(crate) fn fields_of(table: &Schema, fields: &[FieldRef]) -> Vec<FieldRef> {
     let of_table = |field: &FieldRef| table.fields().find(field.name()).map(|(_, field)| field);
     fields.iter().map(|field| Arc::clone(of_table(field).unwrap_or(field))).collect()
@@ -90,7 +90,7 @@ fn row_count(source: &ScanSource) -> u64 {
     source.table.table().parquet_files().iter().map(|file| file.row_count()).sum()
 }
 
-/// Whether a file has a column or lies in a directory of it. A declared column may be in no file: then it is NULL.
+/// Whether a file stores a column or is in a directory of it. A declared column may be in no file. It is then NULL.
 fn is_stored(table: &ParquetTable, column: &str) -> bool {
     let Ok(index) = table.schema().index_of(column) else { return false };
     let mut files = 0..table.parquet_files().len();
@@ -101,7 +101,7 @@ fn is_constant(table: &ParquetTable, column: &str) -> bool {
     table.constants().iter().any(|constant| constant.field.name() == column)
 }
 
-/// A type without what does not matter to its values: how strings and binaries are in memory.
+/// Replaces types of strings and binaries that differ only in their layout in memory by one type.
 fn logical(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => logical(values),

@@ -22,11 +22,11 @@ use crate::tables::source::ScanSource;
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     current: RwLock<Snapshot>,
-    /// For log lines.
+    /// The name in log lines.
     name: String,
-    /// Opens and lists the files. Locked meanwhile, so that queries at the same time do so once.
+    /// Opens and lists the files. It is locked meanwhile, so that concurrent queries do so once.
     opener: Mutex<Opener>,
-    /// When the files were last asked for, but could not be listed or opened.
+    /// The time of the last request for the files, if they could not be listed or opened.
     failed: RwLock<Option<Instant>>,
     /// Whether the files may be listed again.
     is_refreshed: bool,
@@ -36,19 +36,19 @@ pub(crate) struct Snapshots {
 struct Snapshot {
     files: Arc<[ListedFile]>,
     source: Arc<CachedSource>,
-    /// Of the whole table. They stay in memory.
+    /// The statistics of the whole table, which stay in memory.
     statistics: Arc<Statistics>,
     listed: Instant,
 }
 
 impl Snapshots {
-    /// A table that a program has registered.
+    /// Creates the snapshots of a table that a program has registered.
     pub(crate) fn registered(coscan: CoscanOptions, source: ScanSource) -> Self {
         let opener = Opener::registered(coscan, &source);
         Self::fixed(opener, Arc::default(), source)
     }
 
-    /// A table whose files were listed just now.
+    /// Creates the snapshots of a table whose files were listed just now.
     pub(crate) fn of(listing: Listing, files: Vec<ListedFile>, source: ScanSource) -> Self {
         let opener = Opener::Listed(listing.with_columns_of(&source));
         Self { is_refreshed: true, ..Self::fixed(opener, files.into(), source) }
@@ -66,7 +66,7 @@ impl Snapshots {
         }
     }
 
-    /// A table of the files of the current snapshot, which stay, in these orders.
+    /// A table of the files of the current snapshot in these orders. Its files are fixed.
     ///
     /// # Errors
     /// If they cannot be opened, or an order names a column that the table does not have.
@@ -78,10 +78,10 @@ impl Snapshots {
         Ok(Self::fixed(opener.clone().with_orders(orders), self.snapshot().files, source))
     }
 
-    /// A replica of a table: the same files, read with the columns of the table. It is refreshed as this one is.
+    /// A replica of a table with the same files, read with the columns of the table. It is refreshed if this one is.
     ///
     /// # Errors
-    /// If they cannot be opened, or are no replica by their columns or rows.
+    /// If they cannot be opened, or their columns or rows do not match the table.
     pub(crate) async fn as_replica_of(&self, table: &ScanSource) -> Result<Self> {
         let opener = self.opener.lock().await;
         let source = self.open(&opener).await?;
@@ -127,7 +127,7 @@ impl Snapshots {
         }
     }
 
-    /// Lists the files again; with an `age`, not if another query has done so since this call, or has tried.
+    /// Lists the files again. With an `age`, returns early if another query has done so, or has tried, since this call.
     pub(crate) async fn refresh(&self, age: Option<Duration>) -> Result<()> {
         let asked = Instant::now();
         if !self.is_refreshed {
@@ -137,7 +137,7 @@ impl Snapshots {
         let Opener::Listed(listing) = &*opener else { return Ok(()) };
         let current = self.snapshot();
         let failed = *self.failed.read().unwrap_or_else(PoisonError::into_inner);
-        // Else queries would wait one after the other for a store that does not answer.
+        // Otherwise queries would wait one after the other for a store that does not answer.
         if age.is_some()
             && (current.listed >= asked || failed.is_some_and(|failed| failed >= asked))
         {
@@ -155,7 +155,7 @@ impl Snapshots {
         Ok(())
     }
 
-    /// The snapshot of the files that are there now.
+    /// A snapshot of the current files.
     async fn listed_again(
         listing: &Listing,
         current: Snapshot,
@@ -170,7 +170,7 @@ impl Snapshots {
         Ok(Snapshot::new(files.into(), source, listed))
     }
 
-    /// The current snapshot, opened unless another query has done so meanwhile.
+    /// Opens the current snapshot unless another query has done so meanwhile.
     async fn open(&self, opener: &Opener) -> Result<Arc<ScanSource>> {
         let current = self.snapshot();
         if let Some(source) = current.source.get() {

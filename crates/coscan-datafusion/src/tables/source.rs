@@ -1,4 +1,4 @@
-//! The source of a table's plans, the settings of a session, and the plan properties that follow from both.
+//! The source of a table's plans, the settings of a session, and the plan properties that depend on both.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use datafusion::prelude::SessionConfig;
 
 use crate::settings::SessionSettings;
 
-/// A table as plans read it: the same for all its plans.
+/// A table as read by all its plans.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanSource {
     pub(crate) manager: BufferManager,
     pub(crate) table: SharedTable,
-    /// For EXPLAIN.
+    /// The name in EXPLAIN.
     pub(crate) name: String,
     /// All files, with the statistics of each.
     pub(crate) files: Arc<FileGroup>,
-    /// Of the whole table, a column a field of its schema.
+    /// The statistics of the whole table, with one column for each field of its schema.
     pub(crate) statistics: Arc<Statistics>,
     /// The declared orders of the table's rows.
     pub(crate) orderings: Vec<LexOrdering>,
@@ -37,7 +37,7 @@ pub(crate) struct ScanSource {
 }
 
 impl ScanSource {
-    /// The orders that the rows of a scan in the table's order have. Those that the files declare are statistics.
+    /// The orders of the rows of a scan in the table's order. Orders that the files declare count as statistics.
     pub(crate) fn table_orders(&self, settings: &PlanSettings) -> Vec<LexOrdering> {
         let stored = self.stored_order.iter().filter(|_| settings.has_statistics);
         self.orderings.iter().chain(stored).cloned().collect()
@@ -54,11 +54,11 @@ pub(crate) fn short_name(location: &str) -> String {
 /// The settings of a session that plans depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlanSettings {
-    /// The most partitions of a scan.
+    /// The maximum number of partitions of a scan.
     pub(crate) partitions_max: usize,
     /// Whether filters rule chunks out.
     pub(crate) prunes: bool,
-    /// Whether Bloom filters do so too.
+    /// Whether Bloom filters rule chunks out.
     pub(crate) reads_bloom_filters: bool,
     /// The longest IN list that prunes chunks.
     pub(crate) in_list_max: usize,
@@ -66,9 +66,9 @@ pub(crate) struct PlanSettings {
     pub(crate) evaluates: bool,
     /// Whether the optimizer gets statistics.
     pub(crate) has_statistics: bool,
-    /// The most rows of a batch.
+    /// The maximum number of rows of a batch.
     pub(crate) batch_rows: usize,
-    /// The weight of its queries.
+    /// The weight of the session's queries.
     pub(crate) weight: u32,
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn properties(
     let output = ProjectionExprs::from_indices(projection, schema);
     let output_schema = Arc::new(schema.project(projection)?);
     let output = table.project(&output.projection_mapping(schema)?, output_schema);
-    // Loads run in the background, but batches are made as they are asked for: lazy.
+    // Loads run in the background, but batches are made on request, which is lazy.
     let partitioning = Partitioning::UnknownPartitioning(partitions);
     let (emission, bounded) = (EmissionType::Incremental, Boundedness::Bounded);
     Ok(PlanProperties::new(output, partitioning, emission, bounded)

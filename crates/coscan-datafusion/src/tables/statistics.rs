@@ -1,5 +1,5 @@
-//! Statistics for the optimizer: exactly those that the plain engine takes from the same footers, so that plans are the
-//! same.
+//! Statistics for the optimizer. They equal those that plain DataFusion takes from the same footers, so that plans are
+//! the same.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub(crate) fn stored_columns(table: &ParquetTable) -> SchemaRef {
     Arc::new(Schema::new(stored.to_vec()))
 }
 
-/// Statistics of the stored columns of a file. Where a column has another type in the file than in the table, the
-/// engine takes them by the type in the file, and they are cast.
+/// The statistics of the stored columns of a file. Where a column has another type in the file than in the table, the
+/// statistics are taken by the type in the file and cast, as in the engine.
 fn of_file(table: &ParquetTable, index: usize, stored: &SchemaRef) -> Result<Statistics> {
     let file = &table.parquet_files()[index];
     let other_type = |(column, field): (usize, &FieldRef)| -> Option<DataType> {

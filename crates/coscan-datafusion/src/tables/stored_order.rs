@@ -1,7 +1,7 @@
-//! The stored order of a table: its files declare it in the metadata of their row groups.
+//! The stored order of a table, which its files declare in the metadata of their row groups.
 //!
-//! A row group declares its own order only. Whether one row group continues another follows from the bounds of their
-//! values, and only for keys that are never null or NaN.
+//! A row group declares its own order only. The bounds of values show whether one row group continues another, and only
+//! for keys that are never null or NaN.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) fn of_files(table: &ParquetTable) -> Option<LexOrdering> {
 /// A column by which row groups are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
-    /// An index into the table's schema.
+    /// The index of the column in the table's schema.
     column: usize,
     options: SortOptions,
 }
@@ -68,8 +68,8 @@ fn common_keys(table: &ParquetTable) -> Option<Vec<Key>> {
     common
 }
 
-/// A sorting column of a file as a key of the table, if the table has the same type. There is none for types with NaN,
-/// which writers order differently, nor for nested types, which have no order.
+/// Converts a sorting column of a file to a key of the table, if the table has the same type. Returns `None` for types
+/// with NaN, which writers order differently, and for nested types, which have no order.
 fn key_of(
     table: &ParquetTable,
     position: usize,
@@ -91,7 +91,7 @@ fn key_of(
     is_ordered.then_some(Key { column, options })
 }
 
-/// Whether each row group begins where the one before it ends, or after that.
+/// Whether each row group begins at or after the end of the one before it.
 fn continues(table: &ParquetTable, keys: &[Key]) -> Result<bool> {
     let boundaries = boundaries(table);
     if boundaries.is_empty() {
@@ -121,7 +121,7 @@ fn continues(table: &ParquetTable, keys: &[Key]) -> Result<bool> {
     }))
 }
 
-/// The zones with which row groups begin, except the first zone.
+/// The first zones of row groups, except the first zone of the table.
 fn boundaries(table: &ParquetTable) -> Vec<usize> {
     let row_groups = table.parquet_files().iter().enumerate().flat_map(|(position, file)| {
         (0..file.zones().len()).map(move |zone| (position, file.row_group_of_zone(zone)))

@@ -1,4 +1,4 @@
-//! What plain DataFusion answers, a session with coscan answers: where a shared scan cannot, the engine scans.
+//! Sessions with coscan give the answers of plain DataFusion. The engine scans where a shared scan cannot.
 
 use std::path::Path;
 

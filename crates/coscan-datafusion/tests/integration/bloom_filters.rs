@@ -66,7 +66,7 @@ fn columns() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// What EXPLAIN says of the chunks of a scan.
+/// The `chunks` field of a scan in EXPLAIN.
 async fn chunks(context: &SessionContext, sql: &str) -> String {
     let scan = leaf(&plan(context, sql).await);
     let text = displayable(scan.as_ref()).one_line().to_string();
@@ -127,7 +127,7 @@ async fn rows_are_found_whatever_the_type() {
     }
 }
 
-/// A session with a table of forty chunks, and what is read of it.
+/// A session with a table of forty chunks, and the metrics of reads from it.
 async fn metered(
     data: &Path,
     options: Options,
@@ -159,7 +159,7 @@ async fn filters_are_read_when_they_may_help_and_are_remembered() {
     ] {
         assert_eq!(chunks(&context, sql).await, "chunks=40 of 40 (0 pruned)", "{sql}");
     }
-    // With the statistics that planning has made of it.
+    // The footer is held with the statistics that planning has computed from it.
     let footer_bytes = manager.report().metadata_bytes;
     let sql = "SELECT * FROM t WHERE int64 = 4242";
     set(&context, false).await;

@@ -29,7 +29,7 @@ fn file(rows: i64) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// The brackets of an address of IPv6 are no pattern.
+/// The brackets of an IPv6 address are not a pattern.
 #[tokio::test]
 async fn a_table_is_at_an_address_in_brackets() {
     let server = S3Server::start_at("[::1]:0", file(300));
@@ -46,7 +46,7 @@ async fn a_table_is_at_an_address_in_brackets() {
     assert!(!error.contains("pattern"), "{error}");
 }
 
-/// A store that lists nothing any more once it is told so, after a second of its clock.
+/// A store that lists nothing once it is down, after a second of its clock.
 #[derive(Debug, Default)]
 struct Unlisted {
     files: InMemory,
@@ -105,7 +105,7 @@ impl ObjectStore for Unlisted {
     }
 }
 
-/// Queries that find the list of files too old do not wait one after the other for a store that is down.
+/// Queries that find the list of files outdated do not wait one after the other for a store that is down.
 #[tokio::test]
 async fn queries_at_the_same_time_try_once_to_list_files_again() {
     let store = Arc::new(Unlisted::default());
@@ -125,7 +125,7 @@ async fn queries_at_the_same_time_try_once_to_list_files_again() {
     }
     let asked = store.asked.swap(0, Ordering::Relaxed);
     run(&context, "SELECT sum(id + 0) FROM t").await;
-    // Queries that asked when the first had begun to list them may wait for the second.
+    // Queries that asked when the first had begun to list files may wait for the second.
     let alone = store.asked.load(Ordering::Relaxed);
     assert!(asked <= 2 * alone, "{asked} times, and {alone} for one query");
 }

@@ -1,5 +1,5 @@
-//! Joins of tables that are clustered on the join key go joint chunk by joint chunk, and their rows are those of plain
-//! DataFusion.
+//! Joins of tables that are clustered on the join key are executed joint chunk by joint chunk, and return the rows of
+//! plain DataFusion.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn assert_rows(mut given: Vec<String>, mut expected: Vec<String>, what: &str) {
     assert!(given == expected, "{rows} rows for {all}, the first other ones {first:?}: {what}");
 }
 
-/// `key` and `value` of rows with these keys.
+/// The columns `key` and `value` of rows with these keys.
 fn rows(keys: &[i64], prefix: char) -> RecordBatch {
     let numbers = 0..keys.len();
     let text = |n: usize| (!n.is_multiple_of(11)).then(|| format!("{prefix}{}", n % 17));
@@ -88,7 +88,7 @@ async fn create_tables(context: &SessionContext, directory: &Path) {
     without_thresholds(context).await;
 }
 
-/// All tables are small here.
+/// Removes thresholds, since all tables are small here.
 async fn without_thresholds(context: &SessionContext) {
     for setting in ["", "_rows"] {
         let name = format!("datafusion.optimizer.hash_join_single_partition_threshold{setting}");
@@ -158,7 +158,7 @@ const OTHERS: &[&str] = &[
     // No joint chunk is needed.
     "SELECT p.key, c.value FROM parent p JOIN child c ON p.key = c.key WHERE p.key > 99999",
     "SELECT count(*), sum(c.value) FROM parent p JOIN child c ON p.key = c.key WHERE p.key > 99999",
-    // Nor here, but there is a total of no rows.
+    // No joint chunk is needed here either, but there is a total of no rows.
     "SELECT p.text, count(*) FROM parent p JOIN child c ON p.key = c.key WHERE c.value > 99999 GROUP BY CUBE (p.text)",
     "SELECT key FROM parent WHERE key NOT IN (SELECT key FROM child)",
     "SELECT a.key, b.key FROM parent a FULL JOIN child b ON a.key = b.key JOIN other c ON a.key = c.key \
@@ -205,14 +205,14 @@ async fn a_join_shares_what_it_reads_and_conditions_rule_joint_chunks_out() {
     let all = run(&context, join).await;
     let read = metrics.snapshot().bytes;
     assert!(read > 0);
-    // Everything that these need is in the pool.
+    // The pool has everything that these queries need.
     metrics.reset();
     run(&context, "SELECT sum(value), sum(key) FROM child").await;
     run(&context, "SELECT sum(value), sum(key) FROM parent").await;
     assert_eq!(run(&context, join).await.len(), all.len());
     assert_eq!(metrics.snapshot().bytes, 0);
 
-    // Where joint chunks begin is known by now.
+    // The beginnings of joint chunks are known by now.
     let few = plan(&context, &format!("{join} WHERE c.key > 2000")).await;
     let batches = collect(Arc::clone(&few), context.task_ctx()).await.unwrap();
     assert!(batches.iter().map(RecordBatch::num_rows).sum::<usize>() > 500);
@@ -310,7 +310,8 @@ async fn tables_that_only_look_clustered_are_joined_otherwise() {
         create_tables(context, data.path()).await;
         crate::support::create(context, "unsorted", &location).await;
     }
-    // It is the table with the fewest chunks, whose row groups are as they are, or has to be read in part.
+    // The unsorted table is either the one with the fewest chunks, whose row groups are used
+    // unchanged, or has to be read in part.
     for (table, is_clustered) in [("child", true), ("parent", false), ("child", true)] {
         let sql = format!("SELECT t.key, u.value FROM {table} t JOIN unsorted u ON t.key = u.key");
         for _ in 0..2 {
@@ -321,7 +322,7 @@ async fn tables_that_only_look_clustered_are_joined_otherwise() {
     }
 }
 
-/// `id` in row groups that follow each other, with the rows of each in no order.
+/// Rows with `id` in row groups that follow each other, where the rows of each are in no order.
 fn shuffled(ids: impl Iterator<Item = i64>, group_rows: usize, random: &mut Seeded) -> RecordBatch {
     let mut ids: Vec<_> = ids.collect();
     for group in ids.chunks_mut(group_rows) {
@@ -357,14 +358,14 @@ async fn a_join_of_many_tables_that_only_look_clustered_is_answered() {
     let joins = (1..9).map(|n| format!("JOIN f{n} ON f{}.id = f{n}.id", n - 1));
     let joins = joins.collect::<Vec<_>>().join(" ");
     let sql = format!("SELECT count(*), sum(f0.v), sum(f8.v) FROM f0 {joins}");
-    // Plans are made of footers.
+    // Plans are made from footers.
     let text = explain(&context, &format!("EXPLAIN {sql}")).await;
     assert!(text.contains("CooperativeJoinExec"), "{text}");
     assert_eq!(manager.report().bytes_read, 0);
     let text = explain(&context, &format!("EXPLAIN ANALYZE {sql}")).await;
     assert!(text.contains("joint_chunks=none (not clustered)"), "{text}");
     assert_eq!(run(&context, &sql).await, run(&reference, &sql).await);
-    // All tables are known by now, whatever they are joined with.
+    // The order of all tables is known by now, whatever they are joined with.
     for sql in [sql.as_str(), "SELECT count(*) FROM f2 JOIN f5 ON f2.id = f5.id"] {
         let text = explain(&context, &format!("EXPLAIN {sql}")).await;
         assert!(!text.contains("CooperativeJoinExec"), "{text}");
@@ -397,7 +398,7 @@ async fn tables_that_are_joined_as_a_whole_give_the_rows_of_plain_datafusion() {
             .replace("JOIN parent", "JOIN mixed_parent");
         let sql =
             sql.replace("FROM child", "FROM mixed_child").replace("JOIN child", "JOIN mixed_child");
-        // Nothing is known of the tables of a new manager.
+        // A new manager knows nothing about the tables.
         let context = shared(&manager(PolicyKind::Relevance));
         create_tables(&context, data.path()).await;
         for table in ["parent", "child"] {

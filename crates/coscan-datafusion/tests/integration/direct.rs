@@ -15,7 +15,7 @@ const SELECTIVE: &str = "SELECT id, text FROM numbers WHERE id BETWEEN 20100 AND
 const ROWS: [&str; 4] =
     ["20100 text 20100", "20101 text 20101", "20102 text 20102", "20103 text 20103"];
 
-/// A table of ten chunks of 10 000 rows, each column in twenty data pages, and what is read of it.
+/// A table of ten chunks of 10 000 rows, each column in twenty data pages, and the metrics of reads from it.
 async fn session(
     location: &Path,
     direct_bytes_max: Option<u64>,
@@ -95,7 +95,7 @@ async fn a_session_without_sharing_reads_for_itself() {
         assert_eq!(leaf_name(&context, &sql).await, "DataSourceExec", "{sql}");
         assert_eq!(run(&context, &sql).await, rows, "{sql}");
         let text = explain(&context, &format!("EXPLAIN {sql}")).await;
-        // The engine plans the scan of its own table as if coscan were not there.
+        // The engine plans the scan of its own table as it would without coscan.
         let says_why = text.contains("not_shared=coscan.sharing is false");
         assert_eq!(says_why, sql.contains("numbers"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Unusual settings, tables and files: answers are those of the engine, and nothing panics.
+//! Answers with unusual settings, tables and files are those of the engine, and nothing panics.
 
 use std::fs::File;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn big(rows: i64) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// Filters that the scan evaluates hold where they do not prune, below a limit that needs few rows, too.
+/// Filters that the scan evaluates hold where they do not prune, also below a limit that needs few rows.
 #[tokio::test]
 async fn limit_above_a_pushed_down_filter_without_pruning() {
     let data = tempfile::tempdir().unwrap();
@@ -207,7 +207,7 @@ async fn nulls_in_columns_declared_not_null() {
     }
 }
 
-/// INT96 beyond the year 2262, coerced by an option of the table.
+/// INT96 timestamps beyond the year 2262, coerced by an option of the table.
 #[tokio::test]
 async fn a_selective_scan_obeys_the_options_of_its_table() {
     let data = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! `docs/engine.md` is true: each query of the page has the answers that the page gives, of plain DataFusion and of
-//! coscan. When it fails for plain DataFusion after an upgrade, a bug is mended there: take the entry and its guard out.
+//! Checks `docs/engine.md`: each query of the page has the answers that the page gives, of plain DataFusion and of
+//! coscan. A failure for plain DataFusion after an upgrade means that a bug was fixed there. The entry and its guard
+//! can then be removed.
 
 use std::panic::AssertUnwindSafe;
 
@@ -9,12 +10,12 @@ use futures::FutureExt;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/engine.md");
 
-/// A query of the page: the statements before it, it, and its answers.
+/// A query of the page, with the statements before it and its answers.
 #[derive(Debug)]
 struct Entry<'a> {
     title: &'a str,
     statements: Vec<&'a str>,
-    /// What each engine answers, or one of its answers if chance decides.
+    /// The answers of each engine, or possible answers if they vary.
     answers: [Vec<&'a str>; 2],
 }
 
@@ -52,7 +53,7 @@ fn session(engine: &str) -> SessionContext {
     context
 }
 
-/// The rows of the last statement, or what went wrong with it.
+/// The rows of the last statement, or the error.
 async fn answer(engine: &str, entry: &Entry<'_>) -> String {
     let context = session(engine);
     let mut answer = String::new();

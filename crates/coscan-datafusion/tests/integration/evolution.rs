@@ -1,4 +1,5 @@
-//! Tables whose files have different columns: read as plain DataFusion reads them, and some that it refuses.
+//! Tables whose files have different columns are read as plain DataFusion reads them. Some that it refuses are read,
+//! too.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -111,7 +112,7 @@ async fn narrower_numbers_widen_where_plain_datafusion_refuses_the_table() {
     assert!(rows[0].contains("Int64") && rows[0].contains("Float64"), "{rows:?}");
     let sorted = run(&context, "SELECT n FROM t ORDER BY n NULLS FIRST").await;
     assert_eq!(sorted, ["NULL", "-7", "3", "5", "1099511627776"]);
-    // From statistics, and from rows.
+    // The answers come from statistics, and from rows.
     for condition in ["", " WHERE n < 1099511627777 OR n IS NULL"] {
         let query = format!("SELECT min(n), max(n), count(n), count(*) FROM t{condition}");
         assert_eq!(run(&context, &query).await, ["-7 1099511627776 4 5"]);

@@ -1,4 +1,4 @@
-//! However the partitions of a plan are executed, one stream of each makes the table together, every row once.
+//! However the partitions of a plan are executed, one stream of each returns the table together, every row once.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::support::{
 
 const ROWS: i64 = 5000;
 
-/// These are the ids of the whole table, sorted.
+/// Asserts that these are the ids of the whole table, sorted.
 fn assert_all(ids: &[i64], what: impl std::fmt::Display) {
     let twice = ids.windows(2).filter(|two| two[0] == two[1]).count();
     let count = ids.len();
     assert!(ids.iter().copied().eq(0..ROWS), "{what}: {count} rows, {twice} of them twice");
 }
 
-/// What a partition gives, in a task of its own.
+/// The output of a partition, executed in a task of its own.
 async fn in_a_task(stream: SendableRecordBatchStream) -> Vec<RecordBatch> {
     tokio::spawn(stream.try_collect::<Vec<_>>()).await.unwrap().unwrap()
 }
 
-/// Each partition in a task of its own, all at once.
+/// Executes all partitions at the same time, each in a task of its own.
 async fn at_once(streams: Vec<SendableRecordBatchStream>) -> Vec<Vec<RecordBatch>> {
     futures::future::join_all(streams.into_iter().map(in_a_task)).await
 }
@@ -42,7 +42,7 @@ async fn partitions_one_by_one_in_tasks_of_their_own() {
     for partition in 0..4 {
         let stream = plan.execute(partition, context.task_ctx()).unwrap();
         let given = in_a_task(stream).await;
-        // Nobody else has asked for more: it gives its share and no more.
+        // No other partition has asked for more, so this one returns its share only.
         assert!((1200..=1300).contains(&ids(&given).len()), "{}", ids(&given).len());
         batches.extend(given);
     }
@@ -89,7 +89,8 @@ async fn an_idle_partition_takes_from_those_that_run_but_not_from_others() {
     let fast = plan.execute(0, Arc::clone(&task)).unwrap();
     let first = slow.next().await.unwrap().unwrap();
     let fast = in_a_task(fast).await;
-    // All of two shares but what the other one was handed: its first chunk, and one that it may have asked for.
+    // All of two shares except the chunks that the other partition was handed: its first chunk, and
+    // one that it may have asked for.
     assert!(ids(&fast).len() >= 2400 - first.num_rows(), "{}", ids(&fast).len());
     let mut both = vec![first];
     both.extend(fast);
@@ -110,7 +111,8 @@ async fn copies_of_a_plan_make_the_table_together() {
     let (_data, _manager, context) = numbers_table(ROWS).await;
     let mut batches = Vec::new();
     for partition in 0..4 {
-        // As in four processes, each of which executes one partition of the plan that it was sent.
+        // This is like four processes, each of which executes one partition of the plan that it
+        // received.
         let copy = plan(&context, "SELECT id FROM numbers").await;
         batches.extend(in_a_task(copy.execute(partition, context.task_ctx()).unwrap()).await);
     }
@@ -153,8 +155,8 @@ async fn a_limit_holds_for_each_stream() {
     }
 }
 
-/// A plan, its first partition executed but not polled, and its second, which was handed a chunk and has given nothing
-/// of it.
+/// A plan, its first partition executed but not polled, and its second partition, which was handed a chunk and has not
+/// returned any of it.
 async fn second_holds_a_chunk(
     context: &SessionContext,
     manager: &BufferManager,
@@ -165,7 +167,7 @@ async fn second_holds_a_chunk(
         let task = context.task_ctx();
         let first = plan.execute(0, Arc::clone(&task)).unwrap();
         let mut second = plan.execute(1, task).unwrap();
-        // Now and then the chunk is read so soon that it is given at once.
+        // Sometimes the chunk is read so soon that it is returned at once.
         if futures::poll!(second.next()).is_pending() {
             while manager.report().chunks_in_use == 0 {
                 tokio::task::yield_now().await;
@@ -200,7 +202,7 @@ async fn a_chunk_given_back_after_owners_are_fixed_stays_with_its_partition() {
     let (plan, mut first, second) = second_holds_a_chunk(&context, &manager).await;
     let task = context.task_ctx();
     let mut given = ids_of(&first.next().await.unwrap().unwrap());
-    // Executed again: from now on chunks change hands no more.
+    // The partition is executed again, so chunks keep their owners from now on.
     let again = plan.execute(0, Arc::clone(&task)).unwrap();
     drop(second);
     given.extend(ids(&in_a_task(first).await));
@@ -216,8 +218,8 @@ async fn a_chunk_given_back_after_owners_are_fixed_stays_with_its_partition() {
     assert_all_frees(&manager).await;
 }
 
-/// One way to execute a plan: streams of its partitions are made, polled and dropped in random order, by several
-/// threads. Returns what the streams gave that went to their ends, by partition.
+/// Executes a plan in one way: streams of its partitions are made, polled and dropped in random order, by several
+/// threads. Returns the output of the streams that reached their ends, by partition.
 async fn execute_somehow(
     plan: &Arc<dyn ExecutionPlan>,
     context: &SessionContext,
@@ -262,7 +264,7 @@ async fn execute_somehow(
         }
     }
     running.extend(open.into_iter().map(to_the_end));
-    // Whatever was not executed yet.
+    // Executes the partitions that were not executed yet.
     for partition in 0..count {
         let stream = plan.execute(partition, context.task_ctx()).unwrap();
         running.push(to_the_end((partition, stream, Vec::new())));
@@ -294,7 +296,8 @@ async fn executions_and_drops_in_random_order() {
         for seed in 0..12 {
             let plan = match seed % 2 {
                 0 => plan(&context, "SELECT id, text FROM numbers").await,
-                // It knows what a top-k wants first, and none tells what that makes unwanted.
+                // This policy reads the best chunks of a top-k first, and nothing reports the
+                // chunks that become unneeded.
                 _ => {
                     leaf(&plan(&context, "SELECT id, text FROM numbers ORDER BY id LIMIT 1").await)
                 }

@@ -22,14 +22,14 @@ const TABLES: [(&str, &str); 8] = [
     ("t", "SELECT value AS k, value % 7 AS j FROM generate_series(0, 199)"),
 ];
 
-/// Queries whose filters, given or dynamic, name one of several columns of the same name, and their rows.
+/// Queries whose filters, given or dynamic, name one of several columns of the same name, with their rows.
 const QUERIES: [(&str, &[&str]); 10] = [
     (
         "SELECT sum(y.e), min(y.d), sum(z.w), count(*) FROM day x JOIN ev y ON x.d = y.d AND y.e IS NOT NULL \
          RIGHT JOIN day z ON x.d = z.d WHERE y.d IS NULL",
         &["NULL NULL 149500 100"],
     ),
-    // The same with inputs that the join swaps: a projection above it restores their order.
+    // In these, the join swaps its inputs, and a projection above it restores their order.
     (
         "SELECT sum(y.e), min(y.d), sum(z.w), count(*) FROM day x JOIN many y ON x.d = y.d AND y.e IS NOT NULL \
          RIGHT JOIN day z ON x.d = z.d WHERE y.d IS NULL",
@@ -61,7 +61,8 @@ const QUERIES: [(&str, &[&str]); 10] = [
          ON s.id = b.id",
         &["x1 a1 x1"],
     ),
-    // A key of a semi join that the other input has under another name, beside another column of that name.
+    // The key of a semi join has another name in the other input, which also has another column of
+    // that name.
     (
         "SELECT count(*), min(k) FROM (SELECT k, j FROM t WHERE k > 150) l WHERE EXISTS \
          (SELECT 1 FROM t r WHERE r.j = l.j AND r.k < l.k)",

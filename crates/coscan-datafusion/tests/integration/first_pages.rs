@@ -1,4 +1,5 @@
-//! The first rows of a table of many columns cost little: the first pages of each column, in one partition.
+//! The first rows of a table of many columns cost little, since only the first pages of each column are read, in one
+//! partition.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,13 +18,17 @@ use url::Url;
 
 use crate::support::{Seeded, create, explain, leaf, metric, partitions, plain, plan, run};
 
-/// Rows of a batch that is written at a time.
+/// The number of rows in a batch that is written.
 const STEP: usize = 5_000;
 
-/// Writes a row group of columns `c0`, the number of the row, `c1`, `c2` and so on: numbers that repeat, numbers that
-/// do not, texts.
+/// Writes a row group with column `c0`, the number of the row, and columns `c1`, `c2` and so on: numbers that repeat,
+/// numbers that do not, and texts.
 fn write_wide(path: &Path, columns: usize, rows: std::ops::Range<i64>, has_index: bool) {
-    let builder = WriterProperties::builder().set_compression(Compression::SNAPPY);
+    // Pages of a tenth of the rows, without dictionaries, which would be read as well.
+    let builder = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_data_page_row_count_limit(STEP)
+        .set_dictionary_enabled(false);
     let properties = match has_index {
         true => builder.build(),
         false => builder
@@ -55,7 +60,7 @@ fn write_wide(path: &Path, columns: usize, rows: std::ops::Range<i64>, has_index
     writer.close().unwrap();
 }
 
-/// A session in which `wide` is the files of a directory, and what is read of them.
+/// A session in which `wide` is the files of a directory, and the metrics of reads from them.
 async fn session(location: &Path) -> (SessionContext, BufferManager, Arc<StoreMetrics>) {
     let metrics = StoreMetrics::new();
     let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
@@ -106,7 +111,7 @@ async fn the_rows_are_those_of_the_plain_engine() {
     run(&context, &format!("{sorted} '{location}'")).await;
     let reference = plain();
     create(&reference, "wide", data.path()).await;
-    // In the plain engine a limit takes any rows: there the rows are named.
+    // In plain DataFusion a limit takes any rows, so the reference query selects them.
     for (sql, reference_sql, is_short) in [
         ("SELECT * FROM wide LIMIT 10", "SELECT * FROM wide WHERE c0 < 10 ORDER BY c0", true),
         (

@@ -28,7 +28,8 @@ fn write_prices(path: &Path, nan: Option<f64>) {
     write(path, &RecordBatch::try_from_iter(columns).unwrap(), 100);
 }
 
-/// Plain DataFusion, which rules row groups out by bounds that leave NaN out, and reads all pages of the others.
+/// The bytes read by plain DataFusion, which rules row groups out by bounds that leave NaN out, and reads all pages of
+/// the others.
 async fn plain_bytes(location: &Path, sql: &str) -> usize {
     let context = plain();
     run(&context, "SET datafusion.execution.parquet.enable_page_index = false").await;

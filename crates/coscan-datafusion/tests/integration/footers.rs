@@ -18,7 +18,7 @@ const TABLES: i64 = 10;
 const COLUMNS: i64 = 60;
 const ROWS: i64 = 500;
 
-/// Few rows of many columns, in row groups of few rows: mostly footer.
+/// Writes a file that is mostly footer, with few rows of many columns in small row groups.
 fn write(path: &Path, first: i64) {
     let column = |column: i64| -> (String, ArrayRef) {
         let values = (0..ROWS).map(|row| first + row + column);
@@ -96,7 +96,7 @@ async fn footers_give_way_to_operators_but_not_while_a_plan_uses_them() {
     let in_use = plan(&context, "SELECT c7 FROM t1").await;
     let held = manager.report().metadata_bytes;
     let memory = manager.operator_memory();
-    // All but the floor of the pool and one footer.
+    // This leaves the floor of the pool and one footer.
     let bytes = 15 * one - one - one / 2;
     assert!(memory.try_take(bytes), "{:?}", manager.report());
     let left = manager.report().metadata_bytes;
@@ -193,7 +193,8 @@ async fn footers_of_registered_tables_are_counted_and_give_way() {
     let memory = manager.operator_memory();
     assert!(!memory.try_take(12 * one), "the program holds the table: {:?}", manager.report());
     drop(table);
-    // All but what core knows of the table. The query's last task may end a moment after its rows.
+    // This leaves the memory that core takes for the table. The query's last task may end a moment
+    // after its rows.
     let most = 12 * one - one / 4;
     let taken = async {
         while !memory.try_take(most) {

@@ -1,4 +1,4 @@
-//! Tables that are read in order: several tasks work on their chunks, and rows come in order all the same.
+//! Several tasks work on the chunks of tables that are read in order, and the rows are still in order.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use futures::TryStreamExt;
 
 use crate::support::{assert_all_frees, explain, manager, metric, plain, plan, run, shared};
 
-/// Tables of chunks of a hundred rows: `up` and `other` in the order of `id`, `down` in the opposite order, `nulls` in that
-/// of `id`, with NULLs first, and `pairs`, in which each `id` comes several times, across chunks, with another `n` each time.
+/// Creates tables with chunks of a hundred rows: `up` and `other` in the order of `id`, `down` in the opposite order,
+/// `nulls` in the order of `id` with NULLs first, and `pairs`, in which each `id` has several rows, across chunks, each
+/// with another `n`.
 async fn create_tables(context: &SessionContext, directory: &Path) {
     // A task has at least a batch of rows.
     run(context, "SET datafusion.execution.batch_size = 100").await;
@@ -54,7 +55,7 @@ fn write_tables(directory: &Path) {
     write("pairs", (0..2100).map(|row| Some(row / 7)).collect(), 7);
 }
 
-/// Queries that several tasks work on, if there may be several.
+/// Queries that several tasks work on, if several are allowed.
 const IN_TASKS: [&str; 4] = [
     "SELECT id, text FROM up WHERE text LIKE '%7%' ORDER BY id",
     "SELECT id * 2 + n, id FROM up ORDER BY id",
@@ -144,7 +145,7 @@ async fn sort_merge_joins_of_tables_in_order() {
     }
 }
 
-/// The one operator of this name in a plan.
+/// The only operator of this name in a plan.
 fn operator(plan: &Arc<dyn ExecutionPlan>, name: &str) -> Option<Arc<dyn ExecutionPlan>> {
     if plan.name() == name {
         return Some(Arc::clone(plan));
@@ -202,12 +203,12 @@ async fn tasks_give_chunks_back_to_queries_that_need_their_memory() {
     );
     run(&context, &create).await;
     set_partitions(&context, 8).await;
-    // One task for each of many chunks cannot be: their memory is more than there is.
+    // Many chunks cannot have one task each, since their memory exceeds the budget.
     let sql = "SELECT id, text || '!', key, value FROM numbers WHERE key < 9 ORDER BY id";
     let paused = plan(&context, sql).await;
     let mut rows = execute_stream(Arc::clone(&paused), context.task_ctx()).unwrap();
     let mut ids = crate::support::ids_of(&rows.try_next().await.unwrap().unwrap());
-    // It takes no rows for as long as other queries run, also one that needs its table in order.
+    // It takes no rows while other queries run, also while one needs its table in order.
     set_partitions(&context, 2).await;
     for _ in 0..3 {
         assert_eq!(run(&context, "SELECT sum(id), max(text) FROM numbers").await.len(), 1);

@@ -55,7 +55,7 @@ async fn nulls_in_the_key_of_several_files_are_not_taken_for_ordered() {
     let rows = run(&context, sql).await;
     assert_eq!((rows[250].as_str(), rows[500].as_str()), ("250", "NULL"));
 
-    // Without nulls they are, and so is one file with nulls.
+    // Files without nulls are in order, and so is one file with nulls.
     for (name, files) in
         [("whole", vec![(0..250, false), (250..500, false)]), ("one", vec![(0..250, true)])]
     {
@@ -89,7 +89,8 @@ async fn nan_in_the_key_of_several_files_is_not_taken_for_ordered() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_of_nan_and_zeros_are_found_whatever_the_chunks() {
     let data = tempfile::tempdir().unwrap();
-    // In each tenth of the rows one value is unlike the others, which all are about the number of the tenth.
+    // In each tenth of the rows one value differs from the others, which are all about the number
+    // of the tenth.
     let odd = [f64::NAN, -f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, 1e300, -1e300];
     let value = |row: i64| match odd.get((row / 100) as usize) {
         Some(&odd) if row % 100 == 37 => odd,
@@ -159,8 +160,8 @@ async fn rows_of_nan_and_zeros_are_found_whatever_the_chunks() {
         assert!(text.contains(&format!("chunks={chunks} of 10")), "{filter}: {text}");
     }
     for order in ["k", "k DESC"] {
-        // DataFusion sorts -0.0 before 0.0 but compares them as equal, so its top-k keeps the one that comes first, in
-        // any order of chunks. Adding zero gives both the same sign.
+        // DataFusion sorts -0.0 before 0.0 but compares them as equal, so its top-k keeps the first
+        // one, in any order of chunks. Adding zero gives both the same sign.
         let sql = format!("SELECT k + 0 FROM floats ORDER BY {order} LIMIT 4");
         let expected = run(&unpruned, &sql).await;
         for context in &sessions {

@@ -137,7 +137,7 @@ async fn streams_and_writes_read_shared_scans_and_write_the_engines_tables() {
     let count = "SELECT count(*), sum(id) FROM copy WHERE id >= 0";
     assert_eq!(run(&context, count).await, ["1200 719400"]);
     assert_eq!(scans_of(&context, count).await, ["SharedScanExec"]);
-    // What was inserted is seen by the next query: it lists the files again.
+    // The next query sees the inserted rows, since it lists the files again.
     run(&context, "INSERT INTO copy SELECT id + 1200, key, value, text FROM t").await;
     assert_eq!(run(&context, count).await, ["2400 2878800"]);
     run(&context, &format!("COPY (SELECT id FROM t) TO '{location}ids.csv'")).await;
@@ -187,7 +187,7 @@ async fn directories_are_columns_and_prune_files() {
     assert!(shown.contains("chunks=3 of 3"), "{shown}");
 }
 
-/// A session whose reads of local files are counted, also those of the engine's own scans.
+/// A session that counts reads of local files, including those of the engine's own scans.
 fn counted(manager: &BufferManager) -> (SessionContext, Arc<StoreMetrics>) {
     let metrics = StoreMetrics::new();
     let store = MeteredStore::new(Arc::new(LocalFileSystem::new()), Arc::clone(&metrics));
@@ -216,7 +216,7 @@ async fn a_known_list_is_not_opened_again() {
     run(&context, sql).await;
     assert_eq!(metrics.snapshot().bytes, read.bytes, "footers and pages are there");
     assert_eq!(plan(&context, "SELECT id FROM t").await.name(), "SharedScanExec");
-    // One file more: only that is opened.
+    // Only an additional file is opened.
     crate::support::write_numbers(&data.path().join("3.parquet"), 1200..1600);
     context.runtime_env().cache_manager.get_list_files_cache().unwrap().clear();
     let file_bytes = data.path().join("3.parquet").metadata().unwrap().len();
@@ -241,7 +241,7 @@ async fn a_table_of_the_engine_is_refreshed() {
     assert!(error.contains("v has no list of files"), "{error}");
 }
 
-/// The memory of footers once `is_enough` of it is left, or after some seconds.
+/// The memory of footers once `is_enough` holds for it, or after some seconds.
 async fn footer_bytes(manager: &BufferManager, is_enough: impl Fn(u64) -> bool) -> u64 {
     for _ in 0..1000 {
         if is_enough(manager.report().metadata_bytes) {
@@ -273,7 +273,7 @@ async fn unused_lists_are_dropped() {
 #[tokio::test]
 async fn used_lists_stay_while_others_are_dropped() {
     let data = three_files();
-    // Long enough for three queries on a busy machine.
+    // This is long enough for three queries on a busy machine.
     let idle_timeout = Duration::from_secs(2);
     let options = Options { idle_timeout, ..Options::with_pool_bytes(64 << 20, 256 << 20) };
     let manager = BufferManager::new(options).unwrap();
@@ -289,7 +289,7 @@ async fn used_lists_stay_while_others_are_dropped() {
     let one = query(0).await;
     let all = query(1).await.max(query(2).await);
     assert!(all > 2 * one, "{all} of {one} each");
-    // Asked for all the time it is never idle.
+    // While it is queried continuously, it is never idle.
     let started = Instant::now();
     while query(0).await != one && started.elapsed() < 30 * idle_timeout {}
     assert_eq!(query(0).await, one);
@@ -307,10 +307,10 @@ async fn a_scan_that_needs_few_of_many_files_opens_no_more_than_the_engine() {
         ("SELECT id, text FROM t LIMIT 5", false, false, "DataSourceExec"),
         ("SELECT id, text FROM t LIMIT 5", true, false, "DataSourceExec"),
         ("SELECT id FROM t WHERE id = 1234", true, false, "DataSourceExec"),
-        // Without statistics the engine opens all files, too.
+        // Without statistics the engine also opens all files.
         ("SELECT id FROM t WHERE id = 1234", false, false, "SharedScanExec"),
         ("SELECT id FROM t WHERE id >= 0", true, false, "SharedScanExec"),
-        // Footers that statistics were taken from cost nothing.
+        // Footers whose statistics were used cost nothing.
         ("SELECT id FROM t WHERE id = 1234", true, true, "SharedScanExec"),
     ] {
         let manager = manager(PolicyKind::Relevance);
@@ -354,7 +354,7 @@ async fn declared_orders_are_kept_or_left_to_the_engine() {
     let expected: Vec<_> = (0..1200).map(|id| id.to_string()).collect();
     assert_eq!(run(&context, sql).await, expected);
     assert!(!explain(&context, &format!("EXPLAIN {sql}")).await.contains("SortExec"));
-    // Files that overlap keep the order each, which the engine merges.
+    // The engine merges overlapping files that each keep the order.
     crate::support::write_numbers(&data.path().join("9.parquet"), 0..1);
     context.deregister_table("t").unwrap();
     context.register_parquet("t", &location, options).await.unwrap();
@@ -413,7 +413,7 @@ async fn what_coscan_cannot_read_is_left_to_the_engine() {
     let path = data.path().join("t.parquet");
     crate::support::write_numbers(&path, 0..100);
     let context = shared(&manager(PolicyKind::Relevance));
-    // A type that coscan does not make of the file's.
+    // Coscan does not cast the file's type to this type.
     let schema = Schema::new(vec![Field::new("id", DataType::Utf8, true)]);
     let options = ParquetReadOptions::default().schema(&schema);
     context.register_parquet("t", path.to_str().unwrap(), options).await.unwrap();
@@ -427,7 +427,7 @@ async fn what_coscan_cannot_read_is_left_to_the_engine() {
             "{text}"
         );
     }
-    // Texts that are no views are read as such.
+    // Texts are read as the declared type, which is not a view.
     let schema = crate::support::numbers(0..1).schema();
     let options = ParquetReadOptions::default().schema(&schema);
     context.register_parquet("texts", path.to_str().unwrap(), options).await.unwrap();
@@ -456,7 +456,7 @@ async fn errors_are_those_of_the_engine() {
             async |context| crate::support::slt::run(context, &sql).await.unwrap_err().to_string();
         assert_eq!(error(&context).await, error(&plain).await);
     }
-    // A file that fails harms no table without it.
+    // A file that fails does not affect tables without it.
     register(&context, "part", &data.path().join("1.parquet")).await;
     assert_eq!(run(&context, "SELECT count(*) FROM part WHERE id > 0").await, ["400"]);
 }

@@ -1,4 +1,4 @@
-//! SQL through coscan beside plain DataFusion: the same rows, and what a plan, a session and a store may ask for.
+//! SQL through coscan compared with plain DataFusion: the rows, plans, sessions and stores.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod as_plain;

@@ -14,7 +14,7 @@ use crate::support::{assert_all_frees, create, plan, run, shared};
 
 const MIB: usize = 1 << 20;
 
-/// A budget of 16 MiB, half of it pool, of which 1 MiB stays.
+/// A manager with a budget of 16 MiB, of which half is the pool and 1 MiB of the pool stays.
 fn small() -> BufferManager {
     let options = Options { pool_bytes_min: 1 << 20, ..Options::with_memory_bytes(16 << 20) };
     BufferManager::new(options).unwrap()
@@ -27,7 +27,7 @@ async fn the_pool_gives_way_down_to_its_floor_and_grows_back() {
     assert!(matches!(pool.memory_limit(), MemoryLimit::Finite(bytes) if bytes == 15 * MIB));
     let reservation = MemoryConsumer::new("hungry").register(&pool);
     reservation.try_grow(12 * MIB).unwrap();
-    // It gives way by steps, so a little more than was asked for.
+    // The pool shrinks in steps, so by a little more than was requested.
     let limit_bytes = manager.report().pool_limit_bytes;
     assert!(((4 << 20) - (128 << 10)..=4 << 20).contains(&limit_bytes), "{limit_bytes}");
     reservation.try_grow(3 * MIB).unwrap();
@@ -58,12 +58,12 @@ async fn operators_that_spill_leave_the_others_their_share() {
     let pool = SharedMemoryPool::tracked(&manager);
     let spilling = |name: &str| MemoryConsumer::new(name).with_can_spill(true).register(&pool);
     let (first, second) = (spilling("first"), spilling("second"));
-    // As long as there is plenty, a share is no limit.
+    // A share is no limit while there is plenty of memory.
     first.try_grow(5 * MIB).unwrap();
     first.try_grow(MIB).unwrap_err();
     second.try_grow(2 * MIB).unwrap();
     second.try_grow(MIB).unwrap_err();
-    // Others are not held to shares.
+    // Shares do not apply to other consumers.
     let fixed = MemoryConsumer::new("fixed").register(&pool);
     fixed.try_grow(7 * MIB).unwrap();
     drop(second);
@@ -81,7 +81,8 @@ async fn a_sort_that_needs_more_than_the_budget_spills_and_is_right() {
     let manager = small();
     let context = shared(&manager);
     create(&context, "numbers", data.path()).await;
-    // Each sort keeps this much for merging what it spilled; the default is meant for larger budgets.
+    // Each sort keeps this much for merging the spilled rows. The default is meant for larger
+    // budgets.
     run(&context, "SET datafusion.execution.sort_spill_reservation_bytes = 1000000").await;
     // More sorts at once may take all memory for their merges, also on the engine alone.
     run(&context, "SET datafusion.execution.target_partitions = 1").await;
@@ -124,7 +125,7 @@ async fn an_operator_that_cannot_spill_fails_clearly_and_frees_what_it_held() {
 /// The pool of the queries below: half of their table.
 const POOL_BYTES: u64 = 200_000;
 
-/// Makes the pool a tenth of itself and whole again in turn, each time that so many more batches have arrived.
+/// Alternately reduces the pool to a tenth and restores it, each time after a number of further batches.
 struct Resizing {
     manager: BufferManager,
     batches: Mutex<usize>,
@@ -139,7 +140,7 @@ impl Resizing {
         match *batches % 100 {
             50 => self.manager.set_pool_bytes(POOL_BYTES / 10).unwrap(),
             0 => {
-                // What is in use or being read may be more than a tenth.
+                // Pages in use or being read may take more than a tenth.
                 assert!(before.pool_limit_bytes <= POOL_BYTES / 2, "it is small: {before:?}");
                 self.manager.set_pool_bytes(POOL_BYTES).unwrap();
             }

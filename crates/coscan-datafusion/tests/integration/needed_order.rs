@@ -5,7 +5,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::support::{create, explain, leaf, manager, partitions, plain, plan, run, shared};
 
-/// Tables `sorted` and `also_sorted`, which declare the order of `id`, and `unsorted`, which does not.
+/// Creates tables `sorted` and `also_sorted`, which declare the order of `id`, and `unsorted`, which does not.
 async fn create_tables(context: &SessionContext, directory: &std::path::Path) {
     let location = directory.join("numbers.parquet");
     for table in ["sorted", "also_sorted"] {
@@ -18,8 +18,8 @@ async fn create_tables(context: &SessionContext, directory: &std::path::Path) {
     create(context, "unsorted", &location).await;
 }
 
-/// The operators for which the scans of a query are in order, an empty name for each scan in any order. The rows are
-/// those of plain DataFusion.
+/// The operators for which the scans of a query are in order, with an empty name for each scan in any order. Checks
+/// that the rows are those of plain DataFusion.
 async fn ordered_for(
     context: &SessionContext,
     reference: &SessionContext,
@@ -66,7 +66,7 @@ async fn operators_that_need_an_order_get_it_and_no_others() {
         ("SELECT first_value(id ORDER BY id DESC) FROM sorted", any),
         ("SELECT a.id FROM sorted a JOIN also_sorted b ON a.id = b.id + 1", &["", ""]),
         ("SELECT id FROM sorted UNION ALL SELECT id FROM also_sorted", &["", ""]),
-        // A sort.
+        // A sort needs the order.
         ("SELECT id, text FROM sorted ORDER BY id", sort),
         ("SELECT id + 1, id FROM sorted WHERE id % 7 = 3 ORDER BY id", sort),
         ("SELECT id FROM sorted ORDER BY id LIMIT 10 OFFSET 5", sort),
@@ -79,7 +79,8 @@ async fn operators_that_need_an_order_get_it_and_no_others() {
             "SELECT id FROM sorted UNION ALL SELECT id FROM also_sorted ORDER BY id",
             &["ORDER BY"; 2],
         ),
-        // A sort in another order, or above what loses it or has fewer rows.
+        // A sort needs another order, or is above an operator that loses the order or returns fewer
+        // rows.
         ("SELECT id FROM sorted ORDER BY id DESC", any),
         ("SELECT id, text FROM sorted ORDER BY text, id", any),
         ("SELECT id FROM sorted WHERE id % 7 = 3 ORDER BY id LIMIT 10", any),
@@ -88,7 +89,7 @@ async fn operators_that_need_an_order_get_it_and_no_others() {
         ("SELECT id, count(*) FROM sorted GROUP BY id ORDER BY id", any),
         // The first groups are known before the rest is read.
         ("SELECT id, count(*) FROM sorted WHERE id % 7 = 3 GROUP BY id ORDER BY id LIMIT 10", sort),
-        // Windows and aggregates.
+        // Windows and aggregates need the order.
         (
             "SELECT id, sum(id) OVER (ORDER BY id ROWS 1 PRECEDING) FROM sorted",
             &["BoundedWindowAggExec"],

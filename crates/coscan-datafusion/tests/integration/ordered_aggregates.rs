@@ -1,4 +1,4 @@
-//! Aggregations by leading columns of a table's order go chunk by chunk, and their groups are those of plain
+//! Aggregations by leading columns of a table's order are executed chunk by chunk, and return the groups of plain
 //! DataFusion.
 
 use std::path::Path;
@@ -11,8 +11,8 @@ use futures::TryStreamExt;
 
 use crate::support::{Seeded, assert_all_frees, explain, manager, plain, plan, run, shared, write};
 
-/// Rows in the order of `a` (so many NULLs last) and `b`: runs of keys that end within chunks, at their ends, and span
-/// several.
+/// Rows in the order of `a` (with `nulls` NULLs last) and `b`: runs of keys that end within chunks or at their ends, or
+/// span several.
 fn clustered(rows: usize, nulls: usize) -> RecordBatch {
     let mut random = Seeded(7);
     let lengths = [1, 1, 2, 3, 7, 40, 99, 100, 101, 350];
@@ -42,9 +42,9 @@ fn clustered(rows: usize, nulls: usize) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-/// Table `t`, in chunks of a hundred rows.
+/// Creates table `t`, in chunks of a hundred rows.
 async fn create_table(context: &SessionContext, location: &Path) {
-    // The bounds of files tell about one column only.
+    // The bounds of files cover one column only.
     let keys = if location.is_file() { "a ASC NULLS LAST, b" } else { "a" };
     let (location, order) = (location.display(), format!("WITH ORDER ({keys})"));
     let sql = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET {order} LOCATION '{location}'");
@@ -63,7 +63,7 @@ const ORDERED: &[&str] = &[
     "SELECT a AS key, count(*) AS n FROM t WHERE text <> '3' GROUP BY a HAVING count(*) > 5",
     "SELECT a, count(DISTINCT text), count(*) FILTER (WHERE b > 2) FROM t GROUP BY a",
     "SELECT a, round(stddev(float), 6), median(b) FROM t GROUP BY a",
-    // Not ruled out by bounds: there are chunks to group.
+    // Bounds do not rule this out, so there are chunks to group.
     "SELECT a, count(*) FROM t WHERE float * 2 < 0 GROUP BY a",
     "SELECT n, count(*) FROM (SELECT a, count(*) AS n FROM t GROUP BY a) GROUP BY n",
     "SELECT l.a, n, m FROM (SELECT a, count(*) AS n FROM t GROUP BY a) l \
@@ -84,7 +84,7 @@ const NOT_ORDERED: &[&str] = &[
 async fn groups_are_those_of_plain_datafusion() {
     let data = tempfile::tempdir().unwrap();
     let (file, directory) = (data.path().join("t.parquet"), data.path().join("files"));
-    // Files with NULLs in the key do not prove that one continues the other: one file.
+    // Files with NULLs in the key do not prove that one continues the other, so there is one file.
     write(&file, &clustered(5000, 130), 100);
     std::fs::create_dir(&directory).unwrap();
     let rows = clustered(6000, 0);

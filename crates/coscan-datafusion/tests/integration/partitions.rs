@@ -1,4 +1,4 @@
-//! Hive partitioning, and which files belong to a table: as in plain DataFusion.
+//! Hive partitioning, and the choice of files that belong to a table, are as in plain DataFusion.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use coscan_datafusion::SharedScanExec;
 use coscan_runtime::core::PolicyKind;
 use datafusion::prelude::SessionContext;
 
-/// Writes numbers into a file of a directory, which it makes.
+/// Writes numbers into a file, and creates its directory.
 fn write(root: &Path, path: &str, ids: std::ops::Range<i64>) {
     let path = root.join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -18,7 +18,7 @@ fn sessions() -> [SessionContext; 2] {
     [plain(), shared(&manager(PolicyKind::Relevance))]
 }
 
-/// Runs a statement on both, and gives what both answer.
+/// Runs a statement on both sessions, and returns their common answer.
 async fn on_both(sessions: &[SessionContext; 2], sql: &str) -> Vec<String> {
     let [expected, found] = [run(&sessions[0], sql).await, run(&sessions[1], sql).await];
     assert_eq!(found, expected, "{sql}");
@@ -30,7 +30,7 @@ async fn create(sessions: &[SessionContext; 2], clauses: &str, location: &str) {
     on_both(sessions, &sql).await;
 }
 
-/// How many chunks the scan of a query needs.
+/// The number of chunks that the scan of a query needs.
 async fn chunks(session: &SessionContext, sql: &str) -> String {
     let text = crate::support::explain(session, &format!("EXPLAIN {sql}")).await;
     let after = text.split("chunks=").nth(1).unwrap_or_else(|| panic!("{text}"));

@@ -1,4 +1,4 @@
-//! Plans: pruned, counted, ordered, and otherwise those of the plain engine.
+//! Plans are pruned, counted and ordered, and otherwise equal those of plain DataFusion.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ async fn a_small_scan_is_not_spread_over_tasks() {
     assert!(!is_spread("SELECT value FROM numbers WHERE id < 30").await);
     assert!(!is_spread("SELECT key, sum(value) FROM numbers WHERE id < 120 GROUP BY key").await);
 
-    // As many rows in one chunk as a scan may have and still be small, and one more.
+    // The first table has the maximum number of rows of a small scan in one chunk, the second one
+    // more.
     for (rows, spread) in [(1 << 17, false), ((1 << 17) + 1, true)] {
         let directory = data.path().join(rows.to_string());
         std::fs::create_dir(&directory).unwrap();
@@ -81,7 +82,7 @@ async fn operators_above_one_small_chunk_run_in_one_task() {
         assert_eq!(is_in_tasks(&context, &sql).await, tasks, "{sql}");
         assert_eq!(run(&context, &sql).await.len(), rows, "{sql}");
     }
-    // If both sides of a join are dealt out, they have to be dealt out alike.
+    // If both sides of a join are repartitioned, they must be repartitioned alike.
     for limit in ["threshold", "threshold_rows"] {
         let set = format!("SET datafusion.optimizer.hash_join_single_partition_{limit} = 0");
         context.sql(&set).await.unwrap().collect().await.unwrap();
@@ -188,7 +189,7 @@ async fn filters_prune_chunks() {
         ("id < 100", 1),
         ("id BETWEEN 150 AND 350", 3),
         ("id IN (5, 4000)", 2),
-        // A value that is not a number is above all others, and bounds leave it out.
+        // NaN is above all other values, and bounds leave it out.
         ("value > 2250", 46),
         ("text = 'text 7'", 1),
         ("key = 3", 46),

@@ -1,4 +1,4 @@
-//! Options for reading Parquet, from the session and from `OPTIONS`: as in plain DataFusion, or safer.
+//! Options for reading Parquet, from the session and from `OPTIONS`, work as in plain DataFusion, or are safer.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-/// Three INT96 timestamps, the way Spark writes them: the last is beyond the year 2262.
+/// Writes three INT96 timestamps like Spark does. The last is beyond the year 2262.
 fn write_int96(path: &std::path::Path) {
     let schema = "message spark { OPTIONAL INT96 at; OPTIONAL GROUP s { OPTIONAL INT96 at; } }";
     let schema = Arc::new(parse_message_type(schema).unwrap());

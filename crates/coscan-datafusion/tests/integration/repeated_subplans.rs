@@ -1,4 +1,4 @@
-//! A query that scans a table several times shares with itself, and never waits for what it holds itself.
+//! A query that scans a table several times shares with itself, and never waits for resources that it holds itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::support::{manager, plain, run, shared};
 
 const ROWS: i64 = 4600;
 
-/// Each of these reads columns `id`, `key` and `value` of the whole table at least once, and nothing else.
+/// Queries that each read columns `id`, `key` and `value` of the whole table at least once, and nothing else.
 const QUERIES: [(&str, &str); 6] = [
     (
         "a self-join",
@@ -55,7 +55,7 @@ async fn create_table(context: &SessionContext, directory: &Path) {
     run(context, &create).await;
 }
 
-/// Runs all queries with hash joins and with merge joins, and gives the bytes that each of them made the manager read.
+/// Runs all queries with hash joins and with merge joins, and returns the bytes that the manager read for each of them.
 async fn check(directory: &Path, new_manager: impl Fn() -> BufferManager) -> Vec<u64> {
     let mut bytes = Vec::new();
     for prefer_hash_join in [true, false] {

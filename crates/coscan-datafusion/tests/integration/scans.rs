@@ -1,4 +1,4 @@
-//! How a scan is executed: shared by its partitions, alone, twice, cut short, many at once.
+//! Executions of a scan: shared by its partitions, alone, twice, ended early, and many at the same time.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ async fn a_limit_frees_everything_at_once() {
     assert_eq!(leaf(&plan).fetch(), Some(150));
     assert!(metric(&leaf(&plan), "chunks_delivered") <= 8, "no worker takes more than it may give");
     drop(batches);
-    // The plan still lives.
+    // The plan is still alive.
     assert_all_frees(&manager).await;
 }
 

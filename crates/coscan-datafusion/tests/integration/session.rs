@@ -1,4 +1,4 @@
-//! What installing coscan changes in a session and what it keeps, and the statements that make shared tables.
+//! The parts of a session that installing coscan changes and keeps, and the statements that create shared tables.
 
 use std::sync::Arc;
 

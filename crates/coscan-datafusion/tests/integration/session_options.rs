@@ -11,7 +11,7 @@ use futures::StreamExt;
 
 use crate::support::{TABLE_OPTIONS, create, manager, plain, plan, run, shared, write_numbers};
 
-/// A session of one partition with batches of so many rows.
+/// A session of one partition with batches of `batch_rows` rows.
 fn with_batches(manager: &BufferManager, batch_rows: usize) -> SessionContext {
     let config = SessionConfig::new().with_target_partitions(1).with_batch_size(batch_rows);
     let context = SessionContext::new_with_config(config);
@@ -34,7 +34,7 @@ async fn sessions_share_decoded_columns_in_batches_of_their_own_size() {
         assert_eq!(plan.name(), "SharedScanExec");
         streams.push((batch_rows, plan.execute(0, context.task_ctx()).unwrap(), 0));
     }
-    // In turns: so they are at the same chunks.
+    // The streams are polled in turns, so that they are at the same chunks.
     let mut running = streams.len();
     while running > 0 {
         running = 0;

@@ -90,7 +90,7 @@ async fn a_store_that_takes_the_place_of_another_in_memory_has_its_own_pages() {
     let with_footers = manager.report().metadata_bytes;
     crate::support::drop_unused(&manager);
     assert!(manager.report().metadata_bytes < with_footers / 2, "the footers are gone");
-    // Another store comes in its place.
+    // Another store replaces it.
     context.runtime_env().object_store_registry.deregister_store(&url("mem://b/")).unwrap();
     let mut others: Vec<Arc<InMemory>> = Vec::new();
     for _ in 0..100_000 {
@@ -293,7 +293,7 @@ async fn rows_are_exact_while_footers_and_lists_come_and_go() {
                 .unwrap();
         }
     }
-    // Told to end, not aborted: it gives back what it took.
+    // The task ends by a flag instead of an abort, so that it returns its memory.
     let ended = Arc::new(AtomicBool::new(false));
     let pressure = {
         let (memory, ended) = (manager.operator_memory(), ended.clone());
@@ -338,7 +338,7 @@ async fn rows_are_exact_while_footers_and_lists_come_and_go() {
     }
     ended.store(true, Ordering::Relaxed);
     pressure.await.unwrap();
-    // A query may be refused memory under such pressure; nothing else may befall it.
+    // A query may be refused memory under such pressure, but must not fail otherwise.
     assert!(failures.iter().all(|text: &String| text.contains("memory")), "{failures:?}");
     drop(contexts);
     for _ in 0..300 {
@@ -369,7 +369,7 @@ async fn a_second_copy_of_a_footer_is_counted_as_long_as_it_is_held() {
     let provider = SharedTableProvider::new(&manager, &table).unwrap();
     context.register_table("p", Arc::new(provider)).unwrap();
     run(&context, "DROP TABLE t").await;
-    // Whoever opens files looks for those that were closed.
+    // Opening files also looks for files that were closed.
     manager
         .open_files(Vec::<coscan_storage::table::TableFile>::new(), TABLE_OPTIONS)
         .await

@@ -1,4 +1,4 @@
-//! All that list a file share it: sessions, tables, patterns, and the snapshots of a growing table.
+//! Sessions, tables, patterns, and the snapshots of a growing table share the files that they have in common.
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::support::{counted, create, leaf, manager, plain, plan, run};
 
 const ROWS: i64 = 4_000;
 
-/// Files in a directory, a manager for their readers, and what is read of them.
+/// Files in a directory, a manager for their readers, and the metrics of reads from them.
 struct Files {
     directory: TempDir,
     manager: BufferManager,
@@ -26,7 +26,7 @@ struct Files {
 }
 
 impl Files {
-    /// Those of these numbers.
+    /// Writes the files with these numbers.
     fn new(numbers: Range<i64>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (stores, metrics) = counted(LocalFileSystem::new());
@@ -54,7 +54,7 @@ impl Files {
         context
     }
 
-    /// A session in which they are table `t`.
+    /// A session in which the files are table `t`.
     async fn table(&self) -> SessionContext {
         let context = self.session();
         create(&context, "t", self.path()).await;
@@ -129,7 +129,8 @@ async fn two_sessions_at_the_same_time_decode_as_much_as_one() {
     assert_eq!(report.slices_decoded + report.slices_reused, 2 * decoded);
 }
 
-/// Three sessions with the same files as `t`: a shared table, one that the engine made, and a name of the directory.
+/// Three sessions with the same files as `t`: a shared table, a table that the engine made, and a name of the
+/// directory.
 async fn three_ways(files: &Files) -> [(SessionContext, String); 3] {
     let created = files.table().await;
     let registered = files.session();
@@ -182,7 +183,7 @@ async fn a_table_that_grows_and_shrinks_is_listed_again_and_reads_what_is_new() 
     let count = "SELECT count(*), min(id), max(id) FROM t WHERE value >= 0";
     assert_eq!(run(&context, count).await, ["12000 4000 15999"]);
 
-    // One file before the others, one behind them; one is removed.
+    // One file is added before the others and one after them, and one is removed.
     files.add(0);
     files.add(4);
     std::fs::remove_file(files.path().join("2.parquet")).unwrap();
@@ -195,7 +196,8 @@ async fn a_table_that_grows_and_shrinks_is_listed_again_and_reads_what_is_new() 
     let added = [0, 4].map(|number| files.path().join(format!("{number}.parquet")));
     let file_bytes: u64 = added.iter().map(|file| file.metadata().unwrap().len()).sum();
     assert!(new_bytes <= file_bytes + 2 * 64 * 1024, "{new_bytes} of {file_bytes} bytes are new");
-    // What was planned before has the rows of its snapshot, some of which are in the pool only.
+    // A query that was planned before has the rows of its snapshot, some of which are in the pool
+    // only.
     let mut rows = 0;
     while let Some(batch) = running.next().await {
         rows += batch.unwrap().num_rows();

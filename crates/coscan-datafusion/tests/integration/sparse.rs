@@ -8,7 +8,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::support::{explain, leaf, partitions, plan, run};
 
-/// A table of ten chunks of twenty row groups each, and what is read of it.
+/// A table of ten chunks of twenty row groups each, and the metrics of reads from it.
 async fn session(location: &Path) -> (SessionContext, Arc<StoreMetrics>) {
     crate::support::metered(location, 500, |coscan| coscan.with_direct_bytes_max(0)).await
 }

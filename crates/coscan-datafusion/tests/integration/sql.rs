@@ -97,7 +97,8 @@ async fn tables_that_the_engine_made_give_the_same_rows() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn coscan_that_may_leave_scans_to_the_engine_gives_the_same_rows() {
-    // Chunks as large as usual: a whole file is one, of which a filter needs a few row groups or pages.
+    // Chunks have the default size, so a whole file is one chunk, of which a filter needs a few row
+    // groups or pages.
     let manager = crate::support::manager(PolicyKind::Relevance);
     run_all("direct", async |_| installed(CoscanOptions::new(&manager))).await;
 }

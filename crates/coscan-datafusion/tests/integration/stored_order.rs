@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 
 use crate::support::{create, explain, leaf, manager, partitions, plain, plan, run, shared};
 
-/// A file of row groups of a hundred rows that says that they are sorted by these columns.
+/// Writes a file with row groups of a hundred rows that declares to be sorted by these columns.
 fn write(path: &Path, batch: &RecordBatch, sorted: &[(i32, bool, bool)]) {
     let keys = sorted.iter().map(|&(column_idx, descending, nulls_first)| SortingColumn {
         column_idx,
@@ -31,7 +31,7 @@ fn write(path: &Path, batch: &RecordBatch, sorted: &[(i32, bool, bool)]) {
     writer.close().unwrap();
 }
 
-/// `tens`, `id`, `float` and `text` of ids in the order given.
+/// The columns `tens`, `id`, `float` and `text` of ids in the given order.
 fn rows(ids: impl IntoIterator<Item = Option<i64>>) -> RecordBatch {
     let ids: Vec<_> = ids.into_iter().collect();
     let each =
@@ -61,7 +61,8 @@ async fn session(data: &Path) -> SessionContext {
     context
 }
 
-/// Whether a query sorts. Its rows are those of the plain engine, which does not look at what files say.
+/// Whether a query sorts. Checks that its rows are those of plain DataFusion, which ignores the order that files
+/// declare.
 async fn sorts(context: &SessionContext, data: &Path, sql: &str) -> bool {
     let plain = plain();
     run(&plain, "SET datafusion.execution.collect_statistics = false").await;

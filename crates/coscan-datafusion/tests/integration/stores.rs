@@ -1,4 +1,4 @@
-//! Tables on S3 with credentials in `CREATE EXTERNAL TABLE`: the credentials work, for that table only, and are never
+//! Tables on S3 with credentials in `CREATE EXTERNAL TABLE`. The credentials work for that table only, and are never
 //! shown.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ fn session(manager: &BufferManager, stores: &Stores) -> SessionContext {
     context
 }
 
-/// What a session finds where the environment says how to reach the server.
+/// The stores of a session if the environment variables describe the server.
 fn with_options(stores: &Stores, options: BTreeMap<String, String>) -> Stores {
     stores.with_options(StoreOptions::new(options).unwrap())
 }
@@ -73,7 +73,7 @@ async fn credentials_of_one_session_serve_no_other() {
     let (manager, stores) = (manager(PolicyKind::Relevance), Stores::new());
     let with = session(&manager, &stores);
     run(&with, &create(&server.options())).await;
-    // This one is left to the engine, which knows stores by their URL.
+    // This query is left to the engine, which finds stores by their URL.
     assert_eq!(run(&with, SELECTIVE).await.len(), 2);
     let mut wrong = server.options();
     wrong.insert("aws.access_key_id".to_owned(), "AKIDOFNOBODY".to_owned());
@@ -155,7 +155,7 @@ async fn queries_name_files_of_any_store_and_share_them() {
         let plan = explain(&context, &format!("EXPLAIN {sum}")).await;
         assert!(plan.contains("SharedScanExec"), "{location}: {plan}");
     }
-    // Tables that are made of the file find its pages.
+    // Tables that are made of the file use its pages.
     let context = naming_session(&manager, &stores);
     run(&context, &format!("SELECT sum(id + 1) FROM '{s3}'")).await;
     context.register_parquet("registered", &s3, ParquetReadOptions::default()).await.unwrap();

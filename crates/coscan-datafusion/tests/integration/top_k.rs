@@ -10,8 +10,9 @@ use datafusion::prelude::SessionContext;
 
 use crate::support::{create, explain, leaf, manager, metric, plain, plan, run, shared};
 
-/// A session with this many partitions in which `events` is three files of 20 chunks in all: `id` shuffled among files
-/// but clustered by chunk, `tenant` the same everywhere, `late` with nulls in the first chunk of each file.
+/// A session with this many partitions in which `events` has three files of 20 chunks in total. Among files, `id` is
+/// shuffled but clustered by chunk, `tenant` is the same everywhere, and `late` has nulls in the first chunk of each
+/// file.
 async fn session(location: &Path, partitions: usize) -> SessionContext {
     for file in 0..3i64 {
         // Chunk c of the table has the ids from 100 * ((7 * c) % 20) on.
@@ -32,13 +33,13 @@ async fn session(location: &Path, partitions: usize) -> SessionContext {
     }
     let context = shared(&manager(PolicyKind::Relevance));
     run(&context, &format!("SET datafusion.execution.target_partitions = {partitions}")).await;
-    // A filter passes on what makes a batch.
+    // A filter passes rows on only in full batches.
     run(&context, "SET datafusion.execution.batch_size = 16").await;
     create(&context, "events", location).await;
     context
 }
 
-/// The chunks that a query was handed, of 20, and its rows, which are those of the plain engine.
+/// The number of chunks, of 20, that a query was handed. Checks that its rows are those of plain DataFusion.
 async fn delivered(context: &SessionContext, location: &Path, sql: &str) -> usize {
     let plain = plain();
     create(&plain, "events", location).await;
@@ -62,10 +63,10 @@ async fn the_latest_rows_are_read_first() {
         ("SELECT id + 1 AS next, spread FROM events ORDER BY id DESC LIMIT 5", 1..=1),
         ("SELECT id FROM events WHERE spread % 2 = 0 ORDER BY id DESC LIMIT 5", 1..=1),
         ("SELECT spread FROM events WHERE spread > 3 ORDER BY id DESC LIMIT 5", 1..=1),
-        // They are in two chunks, and two come after the first one.
+        // The rows are in two chunks, and two are read after the first one.
         ("SELECT id FROM events ORDER BY id DESC LIMIT 150", 2..=3),
         ("SELECT id FROM events ORDER BY tenant, id DESC LIMIT 5", 1..=1),
-        // Three chunks have nulls, which come first, and one null is as good as another.
+        // Three chunks have nulls, which come first. One null is as good as another.
         ("SELECT late FROM events ORDER BY late DESC LIMIT 5", 1..=3),
         ("SELECT late FROM events ORDER BY late DESC NULLS LAST LIMIT 5", 1..=3),
         ("SELECT id FROM events ORDER BY spread LIMIT 5", 5..=20),
@@ -83,7 +84,7 @@ async fn each_partition_begins_with_one_of_the_latest() {
     for _ in 0..10 {
         let sql = "SELECT id FROM events ORDER BY id DESC LIMIT 5";
         let count = delivered(&context, data.path(), sql).await;
-        // A partition may start before the one with the latest rows has found them.
+        // A partition may start before the partition with the latest rows has found them.
         assert!(count < 20, "{count} chunks");
     }
 }

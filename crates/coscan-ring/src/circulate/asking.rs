@@ -1,4 +1,4 @@
-//! What this node wants, and requests that pass.
+//! Requests of this node, and requests that pass.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ use super::action::{CirculateAction, WhyGivenUp};
 use super::message::{CirculateMessage, Request};
 use crate::ids::NodeId;
 
-/// Requests in a message.
+/// The most requests in a message.
 const REQUESTS_MAX: usize = 10_000;
 
 /// An open request of this node.
@@ -17,15 +17,16 @@ const REQUESTS_MAX: usize = 10_000;
 pub(super) struct Wanted {
     owner: NodeId,
     since: Time,
-    /// Whether the fragment has passed since it was last asked for, when there was no room to take it. It may not come again.
+    /// Whether the fragment has passed since it was last asked for, when there was no room to take it. It may not come
+    /// again.
     has_passed: bool,
-    /// How often the request has come back, or found its owner missing.
+    /// The number of times that the request has come back, or found its owner missing.
     returns: u32,
 }
 
 impl<F: Copy + Ord + Debug> Circulate<F> {
-    /// Somebody here wants a fragment: it is taken when it passes next. `owner` is who should own it. If the request is open
-    /// already, nothing changes, unless the owner is another one now: then that one is asked.
+    /// Requests a fragment: it is taken when it passes next. `owner` is its expected owner. If the request is open
+    /// already, nothing changes, unless the owner has changed: then the new one is asked.
     pub fn request(&mut self, now: Time, fragment: F, owner: NodeId) {
         match self.wanted.get_mut(fragment) {
             Some(wanted) if wanted.owner == owner => return,
@@ -47,19 +48,19 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.ring.successor.is_none()
     }
 
-    /// Whether a fragment of this node goes round.
+    /// Whether a fragment of this node is going round.
     #[must_use]
     pub fn goes_round(&self, fragment: F) -> bool {
         self.owned.goes_round(fragment)
     }
 
-    /// Nobody here wants the fragment any more.
+    /// Withdraws the request for a fragment.
     pub fn withdraw(&mut self, fragment: F) {
         self.wanted.remove(fragment);
     }
 
-    /// So many fragments can be taken from now on. Each [`Take`](CirculateAction::Take) needs the room of one until this is
-    /// called again; without room a fragment passes, and its request stays open.
+    /// Sets the number of fragments that can be taken from now on. Each [`Take`](CirculateAction::Take) needs the room
+    /// of one until this is called again. Without room a fragment passes, and its request stays open.
     pub fn set_room(&mut self, fragments: usize) {
         self.room = fragments;
         if fragments > 0 {
@@ -70,7 +71,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         }
     }
 
-    /// Takes a fragment that is in transit here, if it is wanted and there is room.
+    /// Takes a fragment that is in transit here, if it is requested and there is room.
     pub(super) fn take(&mut self, fragment: F) -> bool {
         let is_taken = self.room > 0 && self.wanted.remove(fragment).is_some();
         if is_taken {
@@ -80,7 +81,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         is_taken
     }
 
-    /// A fragment passes that could not be taken: whether it comes again depends on others.
+    /// Notes that a fragment passes that could not be taken. Whether it comes again depends on others.
     pub(super) fn passes_untaken(&mut self, now: Time, fragment: F) {
         if let Some(wanted) = self.wanted.get_mut(fragment) {
             wanted.has_passed = true;
@@ -113,7 +114,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.wanted.set_due(fragment, Time(resend.min(patience)));
     }
 
-    /// Requests without an answer.
+    /// Repeats requests without an answer.
     pub(super) fn ask_again(&mut self, now: Time) {
         while let Some(fragment) = self.wanted.due_by(now) {
             let wanted = self.wanted.get(fragment).expect("it is due");
@@ -128,7 +129,8 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         }
     }
 
-    /// A request of this node has come back, or its owner is missing: views of who is a member may have to settle. (1)
+    /// Handles a request of this node that has come back, or whose owner is missing: views of the membership may have
+    /// to settle. (1)
     fn not_owned(&mut self, fragment: F) {
         let Some(wanted) = self.wanted.get_mut(fragment) else { return };
         wanted.returns += 1;
@@ -137,7 +139,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         }
     }
 
-    /// A request from the successor: the six outcomes *(recalled)* of [DC §5.2.2].
+    /// Handles a request from the successor: the six outcomes *(recalled)* of [DC §5.2.2].
     pub(super) fn requested(&mut self, now: Time, request: Request<F>) {
         let Request { fragment, owner, origin, hops } = request;
         let is_expected = |wanted: &Wanted| wanted.owner == owner && !wanted.has_passed;
@@ -146,7 +148,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         } else if owner == self.id {
             self.own(now, fragment); // 2. to 4.
         } else if self.wanted.get(fragment).is_some_and(is_expected) {
-            // 5. It is on its way, and will pass here before it comes to the origin.
+            // 5. It is on its way, and will pass here before it reaches the origin.
         } else if hops.saturating_add(1) < self.ring.hops_max() {
             self.requests.push(Request { hops: hops + 1, ..request }); // 6.
         }

@@ -1,14 +1,14 @@
 //! The parameters of a node of the ring.
 
-/// The parameters of a node. Those marked *(recalled)* are of earlier chapters of the thesis, which is not among our
+/// The parameters of a node. Those marked *(recalled)* are from earlier chapters of the thesis, which is not among our
 /// sources: the values are from memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CirculateConfig {
-    /// Transit buffers. Each holds one fragment, whatever its size: with sizes that differ, the space that is free could be
-    /// spread so thinly over the ring that no fragment fits anywhere, and the ring would stand still. At least two, or the
-    /// node never injects. 64 of 128 MB are the 8 GB of `[DC §5.4]`.
+    /// The number of transit buffers. Each holds one fragment, whatever its size. With buffers of different sizes, the
+    /// free space could be spread so thinly over the ring that no fragment fits anywhere, and the ring would stand
+    /// still. At least two, or the node never injects. 64 of 128 MB are the 8 GB of `[DC §5.4]`.
     pub transit_buffers: usize,
-    /// Reads that an owner has under way at once. Not stated in `[DC]`.
+    /// The most reads that an owner has in flight. Not stated in `[DC]`.
     pub reads_max: usize,
     /// Levels of the threshold below which a fragment leaves the ring, ascending *(recalled)*.
     pub thresholds: [f64; 3],
@@ -17,18 +17,18 @@ pub struct CirculateConfig {
     pub high_water: f64,
     /// It falls by a level, at most once a lap, while less than this part of them is in use *(recalled)*.
     pub low_water: f64,
-    /// A request without an answer, and a fragment that does not come back, is given up for lost after so many smoothed laps
-    /// *(recalled)*; the request is sent again.
+    /// The number of smoothed laps after which a request without an answer is sent again, and after which a fragment
+    /// that does not come back counts as lost *(recalled)*.
     pub resend_laps: u32,
-    /// What is taken for a lap until one was seen, in nanoseconds. Not stated in `[DC]`.
+    /// The assumed time of a lap until one was seen, in nanoseconds. Not stated in `[DC]`.
     pub first_lap_ns: u64,
-    /// Whether a fragment of too little interest goes round once more if it was asked for since it last set out. As published
-    /// *(recalled)* it does not: the node that it had passed already asks again, later.
+    /// Whether a fragment of too little interest goes round once more if it was requested since it last set out. As
+    /// published *(recalled)* it does not: the node that it had passed already asks again, later.
     pub keeps_requested: bool,
-    /// A request that comes back so many times, or finds its owner missing, has no owner. `[DC]` ends the query the first
-    /// time *(recalled)*; views of who is a member may need time to settle.
+    /// The number of times after which a request that comes back, or finds its owner missing, counts as having no
+    /// owner. `[DC]` ends the query the first time *(recalled)*; views of the membership may need time to settle.
     pub returns_max: u32,
-    /// Nanoseconds after which a request is given up, whatever the reason. `u64::MAX`: never, as in `[DC]`.
+    /// Nanoseconds after which a request is given up, whatever the reason; `u64::MAX`: never, as in `[DC]`.
     pub patience_ns: u64,
 }
 

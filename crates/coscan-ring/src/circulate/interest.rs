@@ -5,11 +5,12 @@ use coscan_core::Time;
 use super::config::CirculateConfig;
 use super::message::FragmentHeader;
 
-/// What a level of interest may be at most, whatever a neighbour says that it was: a fragment that nobody takes leaves the ring.
+/// The highest level of interest that is accepted from a neighbour, so that a fragment that no node takes leaves the
+/// ring.
 const HISTORY_MAX: f64 = 4.0;
 
-/// The level of interest of a fragment at the end of a lap *(recalled)*: what it was, which counts less with each lap, and
-/// the part of the nodes that have taken it.
+/// The level of interest of a fragment at the end of a lap *(recalled)*: its previous level, which counts less with
+/// each lap, and the part of the nodes that have taken it.
 pub(super) fn level_of_interest<F>(fragment: &FragmentHeader<F>) -> f64 {
     let FragmentHeader { interest, cycles, copies, hops, .. } = fragment;
     let before = interest.clamp(0.0, HISTORY_MAX) / f64::from((*cycles).max(1));
@@ -28,7 +29,8 @@ impl Threshold {
         config.thresholds[self.level]
     }
 
-    /// Transit buffers are in use. A change needs a lap to show, so there is at most one in that time.
+    /// Adjusts the level to the transit buffers in use. A change needs a lap to show, so there is at most one in that
+    /// time.
     pub(super) fn adjust(&mut self, now: Time, used: usize, lap_ns: u64, config: &CirculateConfig) {
         if self.changed.is_some_and(|changed| now.since(changed) < lap_ns) {
             return;

@@ -1,9 +1,9 @@
-//! How long a lap takes, as a node sees it.
+//! The time of a lap, as a node sees it.
 
 use coscan_core::Time;
 
-/// A shorter lap counts for this part of the smoothed one: as for round trips in TCP (RFC 6298). A longer one counts whole at
-/// once, for to wait too long is cheaper than to read again what is only late.
+/// A shorter lap counts for this part of the smoothed one, as for round trips in TCP (RFC 6298). A longer one counts in
+/// full at once, because waiting too long is cheaper than reading again what is only late.
 const GAIN: u64 = 8;
 
 /// The smoothed time of a lap.
@@ -11,8 +11,8 @@ const GAIN: u64 = 8;
 pub(super) struct Lap<F> {
     smoothed_ns: u64,
     is_measured: bool,
-    /// A fragment that has passed, in which of its laps, and when. The time until it passes again, in the next, is a lap: it may
-    /// have left the ring meanwhile, and have come back an hour later.
+    /// A fragment that has passed, its lap, and the time. The time until it passes again in the next lap is a lap. In a
+    /// later lap, it may have left the ring meanwhile and have come back an hour later.
     probe: Option<(F, u32, Time)>,
 }
 
@@ -25,7 +25,8 @@ impl<F: Copy + PartialEq> Lap<F> {
         self.smoothed_ns
     }
 
-    /// A fragment passes, in one of its laps. If the last one watched is not back within `patience_ns`, this one is watched instead.
+    /// Notes that a fragment passes in one of its laps. It is watched from now on if the last one watched is not back
+    /// within `patience_ns`.
     pub(super) fn passes(&mut self, now: Time, (fragment, lap): (F, u32), patience_ns: u64) {
         if let Some((watched, before, at)) = self.probe {
             let ns = now.since(at);
@@ -39,7 +40,7 @@ impl<F: Copy + PartialEq> Lap<F> {
         self.probe = Some((fragment, lap, now));
     }
 
-    /// A lap has taken so many nanoseconds.
+    /// Counts a lap of this many nanoseconds.
     fn took(&mut self, sample_ns: u64) {
         let smoothed_ns = match self.is_measured {
             true => sample_ns.max((self.smoothed_ns * (GAIN - 1) + sample_ns) / GAIN),
@@ -67,7 +68,7 @@ mod tests {
         assert_eq!(passes(320, ('a', 4)), 150);
         assert_eq!(passes(900, ('b', 3)), 150); // `a` is lost.
         assert_eq!(passes(1_080, ('b', 4)), 180);
-        // It was off the ring.
+        // The fragment was off the ring.
         assert_eq!(passes(1_000_000, ('b', 1)), 180);
         assert_eq!(passes(1_000_100, ('b', 2)), 170);
     }

@@ -1,9 +1,9 @@
 //! The Data Cyclotron: fragments go round a ring of nodes as long as enough of them take a copy.
 //!
-//! **Data goes clockwise, from a node to its successor; requests go counter-clockwise.** A node that wants a fragment says so;
-//! the request passes from node to node until it comes to the owner, which reads the fragment from the store and *injects*
-//! it. Each node that the fragment comes to takes it if it is wanted there, and sends it on. When it is back, its owner
-//! computes how much *interest* it has met, and sends it round again or lets it go. [DC §5.2, §5.4]
+//! **Data goes clockwise, from a node to its successor; requests go counter-clockwise.** The request of a node for a
+//! fragment passes from node to node until it reaches the owner, which reads the fragment from the store and *injects*
+//! it. Each node that the fragment reaches takes it if it is requested there, and sends it on. When it is back, its
+//! owner computes how much *interest* it has met, and sends it round again or drops it. [DC §5.2, §5.4]
 //!
 //! ```text
 //! node 2 wants f, node 0 owns it       2 → 1 → 0   request f
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Chapter 5 of the thesis leaves the protocol to earlier chapters, which we do not have. What is known of those only
-//! second-hand is marked *(recalled)* and is a parameter in [`CirculateConfig`] where it is a number.
+//! second-hand is marked *(recalled)*, and is a parameter in [`CirculateConfig`] if it is a number.
 
 mod action;
 mod asking;
@@ -45,21 +45,21 @@ pub use status::CirculateStatus;
 use timed::Timed;
 use transit::Transit;
 
-/// A node of the ring. `F` is what the caller calls a fragment: the same on all nodes, and of the same bytes for ever.
+/// A node of the ring. `F` is the caller's name of a fragment: the same on all nodes, and always for the same bytes.
 ///
-/// It holds no bytes. The caller passes on what happens, with the time, then carries out each
-/// [`poll_action`](Self::poll_action) until it returns `None`, and arms a timer for [`poll_timeout`](Self::poll_timeout).
-/// Links keep the order of what they carry.
+/// It holds no bytes. The caller passes on events, with the time, then carries out each
+/// [`poll_action`](Self::poll_action) until it returns `None`, and arms a timer for
+/// [`poll_timeout`](Self::poll_timeout). Links keep the order of what they carry.
 ///
 /// # Rules
 /// - C1 the fragments in transit and those being read into it never exceed the transit buffers;
-/// - C2 a node starts to read a fragment only if a transit buffer of its own is free afterwards: so the ring never fills up,
-///   which would stop it for ever (the bubble rule). If it is full all the same, since the node with the last free buffer
-///   is gone, nodes that get nothing sent drop a fragment after a few laps;
+/// - C2 a node starts to read a fragment only if a transit buffer of its own is free afterwards, so the ring never
+///   fills up, which would stop it for ever (the bubble rule). If it is full nevertheless, because the node with the
+///   last free buffer is gone, nodes that get nothing sent drop a fragment after a few laps;
 /// - C3 a request that is not withdrawn ends exactly once: the fragment is taken or given up;
 /// - C4 a fragment is in transit in a node at most once;
-/// - C5 nothing goes round for ever: its owner drops a fragment that interests too few, or comes back from before its
-///   start, and whoever holds it at twice as many hops as there are members drops it; so with requests;
+/// - C5 nothing goes round for ever: the owner of a fragment drops it if it interests too few, or comes back from
+///   before its start, and any node drops it at twice as many hops as there are members; the same holds for requests;
 /// - C6 transit never waits for room to take a fragment.
 #[derive(Clone, Debug)]
 pub struct Circulate<F> {
@@ -70,19 +70,19 @@ pub struct Circulate<F> {
     transit: Transit<F>,
     owned: Owned<F>,
     wanted: Timed<F, Wanted>,
-    /// Fragments that can be taken.
+    /// The number of fragments that can be taken.
     room: usize,
     threshold: Threshold,
     lap: Lap<F>,
-    /// Since when all transit buffers are in use and the successor has taken none.
+    /// The time since which all transit buffers have been in use and the successor has taken none.
     stuck: Option<Time>,
-    /// To the predecessor, in the next message.
+    /// Requests for the next message to the predecessor.
     requests: Vec<Request<F>>,
     actions: VecDeque<CirculateAction<F>>,
 }
 
 impl<F: Copy + Ord + Debug> Circulate<F> {
-    /// A node that is alone. `incarnation` differs each time that a node of this id starts.
+    /// A node that is alone. `incarnation` differs for each start of a node with this id.
     ///
     /// # Panics
     /// If parameters contradict each other.
@@ -106,9 +106,9 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         }
     }
 
-    /// Sets the members that are alive, with their places. If the successor is another one now, what the last one has not
-    /// taken is sent to the new one; if this node is alone, transit is released. Requests may be lost with a member: they are
-    /// sent again.
+    /// Sets the members that are alive, with their places. If the successor has changed, what the last one has not
+    /// taken is sent to the new one. If this node is alone, transit is released. Requests that may have been lost with
+    /// a member are sent again.
     pub fn set_ring(
         &mut self,
         now: Time,
@@ -126,7 +126,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         }
     }
 
-    /// The connection to the successor was made anew: what it had not taken is sent again.
+    /// The connection to the successor was made anew: what the successor had not taken is sent again.
     pub fn reconnected(&mut self, now: Time) {
         for header in self.transit.take_held() {
             self.forward(header);
@@ -134,21 +134,21 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.load_pending(now);
     }
 
-    /// Reserves a transit buffer for the next fragment of the predecessor. If there is none, leave the fragment on the link,
-    /// and try again after the next [`Release`](CirculateAction::Release), or change of a read.
+    /// Reserves a transit buffer for the next fragment of the predecessor. If there is none, leave the fragment on the
+    /// link, and try again after the next [`Release`](CirculateAction::Release) or change of a read.
     #[must_use]
     pub fn reserve(&mut self) -> bool {
         self.transit.reserve()
     }
 
-    /// The fragment for which a buffer was [reserved](Self::reserve) does not come.
+    /// Frees a [reserved](Self::reserve) buffer, because its fragment does not come.
     pub fn unreserve(&mut self, now: Time) {
         self.transit.unreserve();
         self.load_pending(now);
     }
 
-    /// Sets the number of transit buffers, which the application may have more or less of its own use for: the neutral zone
-    /// of [DC §5.4.4].
+    /// Sets the number of transit buffers, which the application may use more or fewer of itself: the neutral zone of
+    /// [DC §5.4.4].
     ///
     /// # Panics
     /// If more are in use.
@@ -158,8 +158,8 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.load_pending(now);
     }
 
-    /// A message has come whole. A fragment needs a buffer [reserved](Self::reserve) before. Store its bytes by fragment
-    /// first, in place of the same bytes if they are there.
+    /// Handles a message that has come whole. A fragment needs a buffer [reserved](Self::reserve) before. Store its
+    /// bytes by fragment first, in place of the same bytes if they are there.
     pub fn handle(&mut self, now: Time, message: CirculateMessage<F>) {
         match message {
             CirculateMessage::Requests(requests) => {
@@ -200,19 +200,19 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         }
     }
 
-    /// What is to be done next; `None` if nothing is until something happens.
+    /// The next action; `None` if there is none until the next event.
     pub fn poll_action(&mut self) -> Option<CirculateAction<F>> {
         self.actions.pop_front().or_else(|| self.poll_requests())
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless an event comes before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let due = [self.wanted.next_due(), self.owned.next_due(), self.stuck_until()];
         due.into_iter().flatten().min()
     }
 
-    /// A fragment has come from the predecessor.
+    /// Handles a fragment that has come from the predecessor.
     fn arrived(&mut self, now: Time, header: FragmentHeader<F>) {
         let fragment = header.fragment;
         if self.transit.holds(fragment) {
@@ -232,7 +232,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         }
     }
 
-    /// Sends a fragment on; without a successor, lets go of it.
+    /// Sends a fragment on; without a successor, drops it.
     fn forward(&mut self, header: FragmentHeader<F>) {
         if self.ring.successor.is_some() {
             self.transit.hold(header);
@@ -243,12 +243,12 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         }
     }
 
-    /// When transit that does not move counts as stuck for good.
+    /// The time at which transit that does not move counts as stuck for good.
     fn stuck_until(&self) -> Option<Time> {
         self.stuck.map(|since| Time(since.0.saturating_add(self.resend_ns())))
     }
 
-    /// Makes a hole in a ring that stands still. The newest is the least likely to be on the link already.
+    /// Frees a buffer in a ring that stands still. The newest fragment is the least likely to be on the link already.
     fn drop_newest(&mut self, now: Time) {
         self.stuck = None;
         if let Some(fragment) = self.transit.newest() {

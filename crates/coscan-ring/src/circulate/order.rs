@@ -15,15 +15,15 @@ impl RingPosition {
     #[must_use]
     fn halfway_to(self, next: Self) -> Self {
         let distance = next.0.wrapping_sub(self.0);
-        // From a place to itself it is the whole ring.
+        // The distance from a place to itself is the whole ring.
         let half = if distance == 0 { 1 << 127 } else { distance / 2 };
         Self(self.0.wrapping_add(half))
     }
 }
 
-/// Where a new node joins: halfway from the most crowded member to its successor, so that it takes a part of that one's load.
-/// "The new nodes should enter the ring next to the groovy nodes" `[DC §5.4.5]`. Members are given as place and load, in any
-/// unit; of those with the same load the first place counts.
+/// The place at which a new node joins: halfway from the most crowded member to its successor, so that it takes a part
+/// of that one's load. "The new nodes should enter the ring next to the groovy nodes" `[DC §5.4.5]`. Members are given
+/// as place and load, in any unit. Of those with the same load the first place counts.
 #[must_use]
 pub fn joining_position(members: impl IntoIterator<Item = (RingPosition, u64)>) -> RingPosition {
     let mut members: Vec<_> = members.into_iter().collect();
@@ -41,7 +41,7 @@ pub fn joining_position(members: impl IntoIterator<Item = (RingPosition, u64)>) 
 pub(super) struct Ring {
     /// All members, clockwise.
     members: Vec<(RingPosition, NodeId)>,
-    /// Clockwise, and counter-clockwise; `None` if the node is alone.
+    /// The next node clockwise; `None` if the node is alone.
     pub(super) successor: Option<NodeId>,
     pub(super) predecessor: Option<NodeId>,
 }
@@ -68,7 +68,7 @@ impl Ring {
         self.members.iter().any(|&(_, id)| id == node)
     }
 
-    /// What has come to so many nodes finds no one who would end it.
+    /// The number of hops after which a message is dropped, because no node would end it.
     pub(super) fn hops_max(&self) -> u32 {
         2 * u32::try_from(self.members.len()).unwrap_or(u32::MAX / 2)
     }

@@ -1,4 +1,4 @@
-//! What this node owns: what was asked for, what is read, what goes round.
+//! The fragments that this node owns: those requested, being read, and going round.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,13 +12,13 @@ use super::interest::level_of_interest;
 use super::message::{CirculateMessage, FragmentHeader};
 use super::timed::Timed;
 
-/// Fragments of this node that somebody wants or has wanted.
+/// Fragments of this node that are or were requested.
 #[derive(Clone, Debug)]
 pub(super) struct Owned<F> {
-    /// Asked for and not read yet for lack of space, oldest first.
+    /// Fragments that were requested and are not read yet for lack of space, oldest first.
     pending: VecDeque<F>,
     states: BTreeMap<F, State>,
-    /// Fragments that go round. Those that are not back when they are due are lost.
+    /// Fragments that are going round. Those that are not back when they are due are lost.
     round: Timed<F, Round>,
     next_sequence: u64,
 }
@@ -27,7 +27,7 @@ pub(super) struct Owned<F> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Round {
     sequence: u64,
-    /// Whether it was asked for since it set out.
+    /// Whether it was requested since it set out.
     is_requested: bool,
 }
 
@@ -64,8 +64,8 @@ impl<F: Copy + Ord> Owned<F> {
         self.round.next_due()
     }
 
-    /// A fragment goes round no more, if it is of this node. What it is about to read it reads all the same: what went may have been
-    /// a copy of another owner, as views of who owns what differ.
+    /// Ends the laps of a fragment, if it is of this node. A pending read of it still takes place: the fragment that
+    /// ended may have been a copy of another owner, since views of ownership differ.
     pub(super) fn end_round(&mut self, fragment: F) {
         if self.round.remove(fragment).is_some() {
             self.states.remove(&fragment);
@@ -79,8 +79,8 @@ impl<F: Copy + Ord> Owned<F> {
 }
 
 impl<F: Copy + Ord + Debug> Circulate<F> {
-    /// A fragment of this node is wanted. If it goes round, or will, that answers it (2); else it is read when there is room
-    /// (3, 4).
+    /// Handles a request for a fragment of this node. If it goes round, or will, that answers the request (2); else it
+    /// is read when there is room (3, 4).
     pub(super) fn own(&mut self, now: Time, fragment: F) {
         if let Entry::Vacant(state) = self.owned.states.entry(fragment) {
             state.insert(State::Pending);
@@ -91,7 +91,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         }
     }
 
-    /// Reads what is pending, as far as the bubble rule allows.
+    /// Reads pending fragments, as far as the bubble rule allows.
     pub(super) fn load_pending(&mut self, now: Time) {
         while !self.owned.pending.is_empty()
             && self.transit.reading() < self.config.reads_max
@@ -106,11 +106,11 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.stuck = self.transit.is_full().then(|| self.stuck.unwrap_or(now));
     }
 
-    /// The answer to [`Read`](CirculateAction::Read): the fragment is in its transit buffer. It is injected.
+    /// Answers [`Read`](CirculateAction::Read): the fragment is in its transit buffer. It is injected.
     pub fn read(&mut self, now: Time, fragment: F) {
         self.stop_reading(fragment);
         if self.transit.holds(fragment) {
-            // C4: a copy by another owner is here. Views of who owns what differ; one copy will do.
+            // C4: a copy by another owner is here. Views of ownership differ; one copy is enough.
             self.owned.forget(fragment);
             return self.load_pending(now);
         }
@@ -129,7 +129,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.load_pending(now);
     }
 
-    /// The answer to [`Read`](CirculateAction::Read): it cannot be read. All who want it are told.
+    /// Answers [`Read`](CirculateAction::Read): the fragment cannot be read. All nodes are told.
     pub fn unreadable(&mut self, now: Time, fragment: F) {
         self.stop_reading(fragment);
         self.owned.forget(fragment);
@@ -145,7 +145,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.transit.stop_reading();
     }
 
-    /// A fragment of this node goes once more round.
+    /// Sends a fragment of this node round once more.
     fn next_lap(&mut self, now: Time, header: FragmentHeader<F>) {
         let sequence = self.owned.next_sequence;
         self.owned.next_sequence += 1;
@@ -156,7 +156,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.forward(FragmentHeader { sequence, ..header });
     }
 
-    /// A fragment of this node has come back. It goes on as long as it interests enough nodes.
+    /// Handles a fragment of this node that has come back. It goes round again as long as it interests enough nodes.
     pub(super) fn came_back(&mut self, now: Time, header: FragmentHeader<F>) {
         let FragmentHeader { fragment, incarnation, sequence, cycles, .. } = header;
         let round = self.owned.round.get(fragment).copied();
@@ -166,7 +166,7 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         };
         let interest = level_of_interest(&header);
         let is_kept = self.config.keeps_requested && round.is_requested;
-        // What is no number is no interest.
+        // NaN counts as no interest.
         let is_enough = interest >= self.threshold.value(&self.config);
         if !is_enough && !is_kept {
             self.owned.forget(fragment);
@@ -176,12 +176,12 @@ impl<F: Copy + Ord + Debug> Circulate<F> {
         self.next_lap(now, FragmentHeader { hops: 0, copies: 0, cycles, interest, ..header });
     }
 
-    /// Fragments that are not back count as lost: when they are asked for again, they are read again. A copy that comes back
-    /// all the same is dropped.
+    /// Counts fragments that are not back as lost: when they are requested again, they are read again. A copy that
+    /// comes back nevertheless is dropped.
     pub(super) fn forget_lost(&mut self, now: Time) {
         while let Some(fragment) = self.owned.round.due_by(now) {
             if self.transit.holds(fragment) {
-                // It is still here: the successor does not take it.
+                // It is still here, because the successor does not take it.
                 self.owned.round.set_due(fragment, Time(now.0.saturating_add(self.resend_ns())));
             } else {
                 self.owned.forget(fragment);

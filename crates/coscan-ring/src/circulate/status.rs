@@ -1,4 +1,4 @@
-//! What a node of the ring looks like to those who watch.
+//! The status of a node of the ring, for observers.
 
 use std::fmt::Debug;
 

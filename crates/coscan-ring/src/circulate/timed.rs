@@ -1,10 +1,10 @@
-//! Things by key, each with the time by which something has to happen to it.
+//! Values by key, each with the time at which it is due.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_core::Time;
 
-/// Things by key, with due times.
+/// Values by key, with due times.
 #[derive(Clone, Debug)]
 pub(super) struct Timed<K, V> {
     things: BTreeMap<K, (V, Time)>,

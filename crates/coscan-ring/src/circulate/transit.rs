@@ -2,15 +2,15 @@
 
 use super::message::FragmentHeader;
 
-/// What is in the transit buffers: one fragment each.
+/// The content of the transit buffers: one fragment each.
 #[derive(Clone, Debug)]
 pub(super) struct Transit<F> {
     buffers: usize,
-    /// Given to the link from the predecessor for what it sends next.
+    /// Buffers given to the link from the predecessor for what it sends next.
     reserved: usize,
-    /// Being read from the store.
+    /// Buffers of fragments that are being read from the store.
     reading: usize,
-    /// Waiting for the link to the successor to take them, in this order.
+    /// Fragments that wait for the link to the successor to take them, in this order.
     held: Vec<FragmentHeader<F>>,
 }
 
@@ -36,7 +36,7 @@ impl<F: Copy + PartialEq> Transit<F> {
         self.held.iter().any(|held| held.fragment == fragment)
     }
 
-    /// All that is held, in order; nothing is afterwards.
+    /// Takes all held fragments, in order.
     pub(super) fn take_held(&mut self) -> Vec<FragmentHeader<F>> {
         std::mem::take(&mut self.held)
     }
@@ -50,19 +50,19 @@ impl<F: Copy + PartialEq> Transit<F> {
         self.held.last().map(|held| held.fragment)
     }
 
-    /// A buffer for what the predecessor sends next, if one is free.
+    /// Reserves a buffer for what the predecessor sends next, if one is free.
     pub(super) fn reserve(&mut self) -> bool {
         let is_free = !self.is_full();
         self.reserved += usize::from(is_free);
         is_free
     }
 
-    /// The buffer of what the predecessor has sent, or has failed to.
+    /// Frees the buffer of what the predecessor has sent, or has failed to.
     pub(super) fn unreserve(&mut self) {
         self.reserved = self.reserved.saturating_sub(1);
     }
 
-    /// The bubble rule (C2): a buffer for a fragment from the store, if one is free afterwards.
+    /// Takes a buffer for a fragment from the store, if one is free afterwards (the bubble rule, C2).
     pub(super) fn start_reading(&mut self) -> bool {
         let leaves_one = self.used() + 1 < self.buffers;
         self.reading += usize::from(leaves_one);
@@ -78,7 +78,7 @@ impl<F: Copy + PartialEq> Transit<F> {
         self.held.push(fragment);
     }
 
-    /// Whether it was held.
+    /// Releases the buffer of a fragment. Returns whether it was held.
     pub(super) fn release(&mut self, fragment: F) -> bool {
         let before = self.held.len();
         self.held.retain(|held| held.fragment != fragment);

@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// By how much a server that is called dead though it lives outdoes what is said of it: a minute, in milliseconds. So it
-/// comes back even if its clock was set back by hours, after a few such calls.
+/// The milliseconds by which a server that is called dead though it is alive raises its incarnation above the reported
+/// one: a minute. So it comes back even if its clock was set back by hours, after a few such calls.
 const RENEWAL_MS: u64 = 60_000;
 
-/// A server, as it says itself who it is.
+/// A server, as it describes itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Member {
     /// The address by which all others reach it, `host:port`. No two servers have the same.
     pub address: String,
-    /// Higher each time that it starts: milliseconds of its clock.
+    /// A number that is higher for each start: milliseconds of its clock.
     pub incarnation: u64,
-    /// Where it is. Pages do not travel between zones.
+    /// The zone that it is in. Pages do not travel between zones.
     pub zone: String,
-    /// A digest of what it shares. Servers share with those of the same.
+    /// A digest of what it shares. Servers share with those that have the same.
     pub stores: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Which servers are alive, without a list of them: SWIM, by `foca`.
+//! Membership without a central list of servers: SWIM, by `foca`.
 //!
-//! A server that knows one other learns of all. Each probes another every second, and asks others to probe it before it is
-//! suspected: a broken link between two servers does not make the others believe that one is dead. What is new travels on
-//! these messages. (A. Das, I. Gupta, A. Motivala: SWIM, DSN 2002.)
+//! A server that knows one other learns of all. Each probes another every second, and asks others to probe it before it
+//! is suspected, so a broken link between two servers does not make the others believe that one is dead. News travels
+//! on these messages. (A. Das, I. Gupta, A. Motivala: SWIM, DSN 2002.)
 
 mod member;
 
@@ -21,7 +21,7 @@ pub use member::Member;
 /// The most bytes of a message: some hundred members.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
 
-/// What is to be done about members.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MembershipAction {
     /// Send a message to a server. It may get lost.
@@ -35,44 +35,44 @@ pub enum MembershipAction {
     Changed,
 }
 
-/// What a server knows of who is alive.
+/// The servers that are alive, as far as one of them knows.
 ///
-/// A state machine, as [`Node`](crate::Node) is: the caller passes on what happens, with the time, carries out each
+/// A state machine, as [`Node`](crate::Node) is. The caller passes on events, with the time, carries out each
 /// [`poll_action`](Self::poll_action), and arms a timer for [`poll_timeout`](Self::poll_timeout).
 pub struct Membership {
     foca: Foca<Member, PostcardCodec, SmallRng, NoCustomBroadcast>,
     effects: Effects,
 }
 
-/// What `foca` wants done.
+/// The effects that `foca` asks for.
 #[derive(Debug, Default)]
 struct Effects {
     now: Time,
-    /// By when they are due, then in the order of their making.
+    /// The timers by due time, then in the order in which they were made.
     timers: BTreeMap<(Time, u64), Timer<Member>>,
     timers_made: u64,
     actions: VecDeque<MembershipAction>,
 }
 
 impl Membership {
-    /// A server that knows of no other. `seed` is where its random choices begin.
+    /// A server that knows of no other. `seed` is the seed of its random choices.
     #[must_use]
     pub fn new(own: Member, seed: u64) -> Self {
         let random = SmallRng::seed_from_u64(seed);
         Self { foca: Foca::new(own, config(), random, PostcardCodec), effects: Effects::default() }
     }
 
-    /// There is a connection to a server: asks it for the others, and makes this one known.
+    /// Asks a server to which there is a connection for the others, and makes this one known.
     pub fn introduce(&mut self, now: Time, address: &str) {
         self.effects.now = now;
         let announced = self.foca.announce(Member::at(address), &mut self.effects);
         debug_assert!(announced.is_ok(), "{announced:?}");
     }
 
-    /// A message has come from another server.
+    /// Handles a message from another server.
     ///
     /// # Errors
-    /// If it is none, or of a server with the address of this one.
+    /// If it is malformed, or comes from a server with the address of this one.
     pub fn handle(&mut self, now: Time, message: &[u8]) -> Result<(), MembershipError> {
         self.effects.now = now;
         self.foca.handle_data(message, &mut self.effects)
@@ -86,24 +86,25 @@ impl Membership {
         let mut due: Vec<_> = due.into_values().collect();
         due.sort(); // As `foca` asks for timers that are late.
         for timer in due {
-            // An error says that timers came in another order than they are due, as they do when this server was stopped.
+            // The error means that timers came in another order than they are due, as they do when
+            // this server was stopped.
             let _late = self.foca.handle_timer(timer, &mut self.effects);
         }
     }
 
-    /// This server ends: tells some others, who tell the rest.
+    /// Announces to some others that this server ends; they tell the rest.
     pub fn leave(&mut self, now: Time) {
         self.effects.now = now;
         let left = self.foca.leave_cluster(&mut self.effects);
         debug_assert!(left.is_ok(), "{left:?}");
     }
 
-    /// What is to be done next; `None` if nothing is until something happens.
+    /// The next action; `None` if there is none until the next event.
     pub fn poll_action(&mut self) -> Option<MembershipAction> {
         self.effects.actions.pop_front()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless an event comes before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.effects.timers.keys().next().map(|&(due, _)| due)
@@ -115,7 +116,7 @@ impl Membership {
         self.foca.identity()
     }
 
-    /// The other servers that are alive, as far as is known here, in no order.
+    /// The other servers that are alive, as far as is known here, in no particular order.
     pub fn alive(&self) -> impl Iterator<Item = &Member> {
         self.foca.iter_members().map(foca::Member::id)
     }
@@ -152,8 +153,8 @@ impl Runtime<Member> for Effects {
     }
 }
 
-/// Periods for servers of one region: the dead are known after about six seconds. Most are known at once, as their
-/// connections break.
+/// Periods for servers of one region: dead servers are known after about six seconds. Most are known at once, because
+/// their connections break.
 fn config() -> foca::Config {
     let often = |milliseconds, members| {
         let num_members = NonZeroUsize::new(members).expect("some members");

@@ -1,4 +1,4 @@
-//! What a node wants done.
+//! The actions of a node.
 
 use std::ops::Range;
 
@@ -16,13 +16,13 @@ pub struct Load {
     pub file: FileId,
     /// The pages that it reads.
     pub pages: Vec<PageIndex>,
-    /// Whether it goes before loads that are not urgent. An owner decides that anew, by the query.
+    /// Whether it goes before loads that are not urgent. An owner decides that again, by the query.
     pub urgent: bool,
     /// The query that it is for.
     pub query: RemoteQuery,
 }
 
-/// What is to be done.
+/// An action for the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Send a message. Call [`Node::sent`](crate::Node::sent) when the network has taken a page of it.
@@ -34,7 +34,7 @@ pub enum Action {
     },
     /// Read these pages of a load from the store.
     Read(Load),
-    /// The same, for pages that another node was asked for and does not send.
+    /// Read these pages of a load from the store, because another node was asked for them and does not send them.
     ReadInstead(Load),
     /// A page of a load has come from another node.
     Arrived {
@@ -67,12 +67,12 @@ pub enum Action {
         /// The pages.
         pages: Vec<PageIndex>,
     },
-    /// A request has ended: give up what was begun for it, and let go of its pages.
+    /// A request has ended: cancel what was begun for it, and release its pages.
     StopServing {
         /// The request.
         served: Served,
     },
-    /// A scan of another node wants these rows of these columns, besides those that it wanted before.
+    /// A scan of another node needs these rows of these columns, besides those that it needed before.
     Want {
         /// The scan.
         interest: RemoteInterest,
@@ -83,7 +83,7 @@ pub enum Action {
         /// The rows.
         rows: Vec<Range<u64>>,
     },
-    /// It no longer wants these rows.
+    /// A scan of another node no longer needs these rows.
     Unwant {
         /// The scan.
         interest: RemoteInterest,
@@ -92,28 +92,28 @@ pub enum Action {
         /// The rows.
         rows: Vec<Range<u64>>,
     },
-    /// It has ended.
+    /// A scan of another node has ended.
     Forget {
         /// The scan.
         interest: RemoteInterest,
     },
-    /// This node has chosen from where to read. What its scans need is to be [ended](crate::Node::end_need) and said [again](crate::Node::need): other nodes are
-    /// asked now that were not, or the other way round.
+    /// This node has chosen from where to read. The needs of its scans must be [ended](crate::Node::end_need) and
+    /// announced [again](crate::Node::need), since other nodes are asked now that were not, or the other way round.
     Choose {
-        /// The store that this is about.
+        /// The store whose source was chosen.
         store: StoreId,
         /// Whether its files are read alone from now on.
         reads_alone: bool,
     },
     /// Call [`Node::renew`](crate::Node::renew), in steps, until it returns false.
     Renew,
-    /// Pages are read from somewhere else from now on. Pages of which nothing was said are read from the device.
+    /// Pages are read from another source from now on. Pages that were never named are read from the device.
     SetSource {
         /// The file.
         file: FileId,
         /// The pages.
         pages: Range<PageIndex>,
-        /// Where they are read from.
+        /// The source that they are read from.
         source: Source,
     },
 }

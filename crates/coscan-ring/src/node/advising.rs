@@ -1,4 +1,4 @@
-//! Who has what: this node tells those that want a page that it has it, and remembers what others have.
+//! Advice about pages: this node tells those that need a page that it has it, and remembers what others have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,23 +15,23 @@ use crate::message::Message;
 /// Pages in a message about what a node has: some 100 kB of offsets.
 const NEWS_PAGES_MAX: usize = 10_000;
 
-/// What nodes know of each other's pools.
+/// The knowledge of nodes about each other's pools.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Advice {
-    /// Scans of other nodes that want something.
+    /// Scans of other nodes that need something.
     interests: BTreeSet<RemoteInterest>,
     /// The nodes that were told, or are about to be, that this one has a page.
     told: BTreeMap<(FileId, PageIndex), BTreeSet<NodeId>>,
-    /// What is about to be told: whether this node has the page.
+    /// The news that is about to be sent: whether this node has the page.
     pending: BTreeMap<(NodeId, FileId), BTreeMap<PageIndex, bool>>,
-    /// When it is told.
+    /// The time at which it is sent.
     due: Option<Time>,
-    /// Who else has a page.
+    /// The other nodes that have a page.
     holders: BTreeMap<(FileId, PageIndex), BTreeSet<NodeId>>,
 }
 
 impl Advice {
-    /// The nodes that want or have something, or were told something.
+    /// The nodes that need or have something, or were told something.
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
         let wanting = self.interests.iter().map(|interest| interest.node);
         let holding = self.holders.values().flatten().copied();
@@ -56,7 +56,7 @@ impl Advice {
 }
 
 impl Node {
-    /// This node has a page, or is about to, that scans of these nodes want.
+    /// Notes that this node has, or is about to have, a page that scans of these nodes need.
     pub fn page_kept(
         &mut self,
         now: Time,
@@ -75,8 +75,8 @@ impl Node {
         }
     }
 
-    /// This node had a page already, or was about to, when a scan of another node said that it wants it. That node is told even
-    /// if it was told before: it may have forgotten.
+    /// Notes that this node had a page already, or was about to, when a scan of another node announced that it needs
+    /// it. That node is told even if it was told before, because it may have forgotten.
     pub fn page_wanted(&mut self, now: Time, file: FileId, page: PageIndex, by: NodeId) {
         if let Some(told) = self.advice.told.get_mut(&(file, page)) {
             told.remove(&by);
@@ -87,7 +87,7 @@ impl Node {
         self.page_kept(now, file, page, [by]);
     }
 
-    /// It does not have it any more.
+    /// Notes that this node does not have a page any more.
     pub fn page_evicted(&mut self, now: Time, file: FileId, page: PageIndex) {
         let due = Time(now.0.saturating_add(self.config.have_delay_ns));
         for node in self.advice.told.remove(&(file, page)).into_iter().flatten() {
@@ -139,7 +139,7 @@ impl Node {
         }
     }
 
-    /// Where a page is read from. What this node owns itself comes from the device, whoever else has it.
+    /// The source of a page. What this node owns itself comes from the device, whichever other node has it.
     pub(super) fn source_of(&self, file: FileId, page: PageIndex) -> Source {
         if !self.reads_elsewhere(file, page) {
             return Source::Device;
@@ -193,7 +193,7 @@ impl Node {
         }
     }
 
-    /// Those of these rows that exist, each once and in order; none of a file that does not.
+    /// The rows of these that exist, each once and in order; none for a file that does not exist.
     fn rows_of(&self, file: FileId, rows: &[Range<u64>]) -> Vec<Range<u64>> {
         let Some(file) = self.files.get(&file) else { return Vec::new() };
         let mut known: Vec<_> = known_rows(&file.extents, rows).collect();
@@ -214,7 +214,7 @@ impl Node {
         }
     }
 
-    /// A file is forgotten, and with it who has it.
+    /// Forgets which nodes have pages of a file.
     pub(super) fn forget_pages(&mut self, file: FileId) {
         let Advice { told, pending, holders, .. } = &mut self.advice;
         told.retain(|(of, _), _| *of != file);
@@ -222,7 +222,7 @@ impl Node {
         pending.retain(|(_, of), _| *of != file);
     }
 
-    /// A node is gone: what it wants and has is forgotten.
+    /// Forgets what a node that is gone needs and has.
     pub(super) fn forget_advice(&mut self, gone: NodeId) {
         let of_node = |scan| RemoteInterest { node: gone, scan };
         let interests: Vec<_> =

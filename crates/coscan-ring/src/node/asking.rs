@@ -1,4 +1,4 @@
-//! What this node wants of others: pages of its loads.
+//! Requests of this node to others: pages of its loads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,24 +14,24 @@ use crate::message::Message;
 pub(super) struct Asked {
     next: u64,
     requests: BTreeMap<GetId, Request>,
-    /// By when the node that was asked was last heard from.
+    /// The requests by the time at which the node that was asked was last heard from.
     silent_since: BTreeSet<(Time, GetId)>,
 }
 
 #[derive(Clone, Debug)]
 struct Request {
     to: NodeId,
-    /// What has not come of the load, its pages in order.
+    /// The pages of the load that have not come, in order.
     missing: Load,
     /// Whether the node that was asked stands in for another that did not answer.
     is_fallback: bool,
     asked: Time,
-    /// When it was last heard from, or patience ended.
+    /// When it was last heard from, or when patience ends.
     heard: Time,
 }
 
 impl Asked {
-    /// Nothing yet; requests are numbered from `first` on.
+    /// No requests yet. They are numbered from `first` on.
     pub(super) fn from(first: GetId) -> Self {
         Self { next: first.0, ..Self::default() }
     }
@@ -55,7 +55,7 @@ impl Asked {
         self.requests.values().map(|request| request.to)
     }
 
-    /// The node that was asked has said something, which counts until its time is over.
+    /// Notes that the node that was asked has answered, which counts until patience ends.
     fn heard(&mut self, now: Time, from: NodeId, get: GetId, patience_ns: u64) {
         if let Some(request) = self.requests.get_mut(&get).filter(|request| request.to == from) {
             self.silent_since.remove(&(request.heard, get));
@@ -76,7 +76,7 @@ impl Asked {
 }
 
 impl Node {
-    /// A load of the buffer manager begins: each of its pages comes from its owner, or from the store.
+    /// Begins a load of the buffer manager. Each of its pages comes from its owner, or from the store.
     pub fn load(&mut self, now: Time, load: &Load) {
         self.choose(now, load.file);
         let mut by_owner: BTreeMap<NodeId, Vec<PageIndex>> = BTreeMap::new();
@@ -97,7 +97,7 @@ impl Node {
         }
     }
 
-    /// A load is given up.
+    /// Cancels a load.
     pub fn cancel_load(&mut self, now: Time, load: LoadId) {
         for get in self.asked.matching(|request| request.missing.load == load) {
             let request = self.give_up(now, get).expect("found above");
@@ -121,12 +121,13 @@ impl Node {
         self.send(to, Message::Get { get, file, pages, query });
     }
 
-    /// The node that was asked is at it.
+    /// Notes that the node that was asked is working on the request.
     pub(super) fn queued(&mut self, now: Time, from: NodeId, get: GetId) {
         self.asked.heard(now, from, get, self.config.patience_ns);
     }
 
-    /// Pages have come. Those of a request that was given up are dropped: they may have been read meanwhile.
+    /// Handles pages that have come. Pages of a request that was given up are dropped, since they may have been read
+    /// meanwhile.
     pub(super) fn pages_came(
         &mut self,
         now: Time,
@@ -151,7 +152,7 @@ impl Node {
         self.actions.extend(arrived);
     }
 
-    /// The node that was asked will not send the rest.
+    /// Handles a request of which the node that was asked will not send the rest.
     pub(super) fn read_instead(&mut self, now: Time, from: NodeId, get: GetId) {
         if self.asked.requests.get(&get).is_some_and(|request| request.to == from) {
             let request = self.give_up(now, get).expect("found above");
@@ -171,12 +172,12 @@ impl Node {
         })
     }
 
-    /// Loads that wait for pages of other nodes, with these pages. A load of several owners comes several times.
+    /// Loads that wait for pages of other nodes, with these pages. A load of several owners appears several times.
     pub fn loads_from_others(&self) -> impl Iterator<Item = &Load> {
         self.asked.requests.values().map(|request| &request.missing)
     }
 
-    /// A file is forgotten: what others were asked for is read from the store.
+    /// Reads from the store what others were asked for of a file that is forgotten.
     pub(super) fn ask_no_more(&mut self, now: Time, file: FileId) {
         for get in self.asked.matching(|request| request.missing.file == file) {
             let request = self.give_up(now, get).expect("found above");
@@ -185,7 +186,7 @@ impl Node {
         }
     }
 
-    /// Nodes that were asked and have not been heard from for too long count as gone for what they were asked.
+    /// Counts nodes as gone for a request if they have not been heard from for too long.
     pub(super) fn give_up_silent(&mut self, now: Time) {
         while self.asked.due(self.config.silence_ns).is_some_and(|due| due <= now) {
             let (_, get) = self.asked.silent_since.first().copied().expect("one is due");
@@ -195,7 +196,7 @@ impl Node {
         }
     }
 
-    /// A node is gone: what it was asked for comes from others.
+    /// Asks others for what a node that is gone was asked for.
     pub(super) fn ask_others(&mut self, now: Time, gone: NodeId) {
         for get in self.asked.matching(|request| request.to == gone) {
             let request = self.give_up(now, get).expect("found above");
@@ -203,21 +204,22 @@ impl Node {
         }
     }
 
-    /// What a request still misses will not come.
+    /// Ends a request whose missing pages will not come.
     fn give_up(&mut self, now: Time, get: GetId) -> Option<Request> {
         let request = self.asked.remove(get)?;
         self.others_have_sent(now, request.missing.file, &request.missing.pages, false);
         Some(request)
     }
 
-    /// Asks who stands in for the node that was asked, once; then the store.
+    /// Asks the node that stands in for the one that was asked, once; then the store.
     fn ask_again(&mut self, now: Time, request: Request) {
         let Request { to, missing, is_fallback, .. } = request;
         let mut by_node: BTreeMap<Option<NodeId>, Vec<PageIndex>> = BTreeMap::new();
         for &page in &missing.pages {
             let owners = self.owners_of_page(missing.file, page);
             let nodes = [Some(owners.owner), owners.runner_up].into_iter().flatten();
-            // Not behind this node: two that ask each other for what both wait for would wait for ever.
+            // Nodes after this one are not asked: two that ask each other for what both wait for
+            // would wait for ever.
             let before = nodes.take_while(|&node| node != self.id);
             let other = before.filter(|_| !is_fallback).find(|&node| node != to);
             by_node.entry(other).or_default().push(page);

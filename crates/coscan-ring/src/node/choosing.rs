@@ -1,8 +1,8 @@
-//! From where a node takes pages that others own: from them, or from the store like any node that shares nothing.
+//! The source of pages that others own: the other nodes, or the store, as for a node that shares nothing.
 //!
-//! Where the store gives a node as much as the others do, asking them saves requests, not time, and costs processors. So a node
-//! that may choose measures both, for each store: bytes per second while something is asked of it. Nobody else need know: a node
-//! answers requests whatever it has chosen.
+//! If the store gives a node as much as the others do, asking them saves requests, not time, and costs processors. So a
+//! node that may choose measures both, for each store: bytes per second while something is requested from it. No other
+//! node need know: a node answers requests whatever it has chosen.
 
 use std::collections::BTreeMap;
 
@@ -13,33 +13,33 @@ use super::config::{Choosing, Sharing};
 use super::{File, Node};
 use crate::ids::{FileId, StoreId};
 
-/// What was measured of each store.
+/// The measurements of each store.
 pub(super) type Choices = BTreeMap<StoreId, Choice>;
 
-/// What was measured of a store, and of what other nodes send of its files.
+/// The measurements of a store, and of what other nodes send of its files.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Choice {
     pub(super) store: Rate,
     pub(super) others: Rate,
     reads_alone: bool,
-    /// When that was chosen, or the first load began.
+    /// When the choice was made, or the first load began.
     since: Option<Time>,
 }
 
-/// Bytes per second while any are waited for: an average, half of which is the last measure.
+/// Bytes per second while any are waited for: an average in which the last measurement counts half.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rate {
-    /// Bytes that were asked for and have not come.
+    /// Bytes that were requested and have not come.
     waiting_bytes: u64,
     waiting_since: Time,
-    /// What came since the last measure, and the time in which it did.
+    /// The bytes that came since the last measurement, and the time in which they did.
     bytes: u64,
     busy_ns: u64,
     bytes_per_second: Option<u64>,
 }
 
 impl Rate {
-    /// Bytes are asked for.
+    /// Notes that bytes are requested.
     pub(super) fn ask(&mut self, now: Time, bytes: u64) {
         if self.waiting_bytes == 0 {
             self.waiting_since = now;
@@ -47,7 +47,7 @@ impl Rate {
         self.waiting_bytes += bytes;
     }
 
-    /// So many bytes that were asked for have come, or will not.
+    /// Notes that bytes that were requested have come, or will not.
     pub(super) fn end(&mut self, now: Time, bytes: u64, have_come: bool) {
         if self.waiting_bytes == 0 {
             return; // It was asked for before this was counted.
@@ -58,14 +58,14 @@ impl Rate {
         self.bytes += if have_come { bytes } else { 0 };
     }
 
-    /// Counts what was measured, if it is enough.
+    /// Counts a measurement, if it is large enough.
     fn measure(&mut self, limits: &Choosing) {
         let is_enough = self.busy_ns >= limits.measured_ns && self.bytes >= limits.measured_bytes;
-        // Who is waited for so long gives little, or nothing.
+        // A source that is waited for this long gives little, or nothing.
         if is_enough || self.busy_ns >= limits.lasts_ns.max(1) {
             let rate = u128::from(self.bytes) * 1_000_000_000 / u128::from(self.busy_ns.max(1));
             let rate = u64::try_from(rate).unwrap_or(u64::MAX);
-            // Half of it is what was before.
+            // The previous average counts half.
             let before = self.bytes_per_second.unwrap_or(rate);
             self.bytes_per_second = Some(before / 2 + rate / 2);
             (self.bytes, self.busy_ns) = (0, 0);
@@ -100,7 +100,8 @@ impl Node {
         self.choices.get(&store).is_some_and(|choice| choice.reads_alone)
     }
 
-    /// Pages are read from the store, for whomever. [`has_read`](Self::has_read) says of each when it has come.
+    /// Notes that pages are read from the store, for any node. [`has_read`](Self::has_read) reports each one that has
+    /// come.
     pub fn reads(&mut self, now: Time, file: FileId, pages: &[PageIndex]) {
         let Some(of_file) = self.files.get_mut(&file) else { return };
         let bytes = pages.iter().map(|page| of_file.pages[page.0 as usize].1).sum();
@@ -108,7 +109,7 @@ impl Node {
         self.choice_of(file).store.ask(now, bytes);
     }
 
-    /// A page has been read from the store, or will not be.
+    /// Notes that a page has been read from the store, or will not be.
     pub fn has_read(&mut self, now: Time, file: FileId, page: PageIndex, has_come: bool) {
         let Some(of_file) = self.files.get_mut(&file) else { return };
         let (_, bytes) = of_file.pages[page.0 as usize];
@@ -118,24 +119,24 @@ impl Node {
         self.choice_of(file).store.end(now, bytes, has_come);
     }
 
-    /// A file is forgotten: what is being read of it is not waited for any more.
+    /// Stops waiting for reads of a file that is forgotten.
     pub(super) fn read_no_more(&mut self, now: Time, file: FileId) {
         let Some(File { reading_bytes, .. }) = self.files.get(&file) else { return };
         let bytes = *reading_bytes;
         self.choice_of(file).store.end(now, bytes, false);
     }
 
-    /// The other nodes are others now.
+    /// Forgets measurements of the other nodes, because these have changed.
     pub(super) fn forget_others(&mut self) {
         self.choices.values_mut().for_each(|choice| choice.others.forget());
     }
 
-    /// Other nodes are asked for so many bytes of a file.
+    /// Notes that other nodes are asked for bytes of a file.
     pub(super) fn others_are_asked(&mut self, now: Time, file: FileId, bytes: u64) {
         self.choice_of(file).others.ask(now, bytes);
     }
 
-    /// So many of them have come, or will not come.
+    /// Notes that bytes asked of other nodes have come, or will not come.
     pub(super) fn others_have_sent(
         &mut self,
         now: Time,
@@ -147,7 +148,7 @@ impl Node {
         self.choice_of(file).others.end(now, bytes, have_come);
     }
 
-    /// Chooses again, if that is due, before pages of a file are asked for.
+    /// Chooses again, if that is due, before pages of a file are requested.
     pub(super) fn choose(&mut self, now: Time, file: FileId) {
         let Some(limits) = self.config.chooses else { return };
         if self.config.sharing == Sharing::Off || self.members.len() < 2 {
@@ -160,7 +161,7 @@ impl Node {
         choice.others.forget();
         let store = self.file(file).store;
         self.renew_store(store);
-        // Owners that are not asked need keep nothing; those that are know of no scan.
+        // Owners that are not asked need keep nothing. Owners that are asked know of no scan.
         self.actions.push_back(Action::Choose { store, reads_alone });
     }
 

@@ -1,29 +1,29 @@
-//! What nodes share, and the limits of a node.
+//! The sharing between nodes, and the limits of a node.
 
-/// Later signs of life come so many times less often than the first.
+/// The factor by which later signs of life come less often than the first.
 const LATER_SIGNS: u64 = 5;
 
-/// How much nodes share; each level includes those before.
+/// The extent of sharing between nodes. Each level includes those before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sharing {
     /// Nothing: each node reads all it needs from the store.
     Off,
     /// Pages are read by their owner.
     Reads,
-    /// Nodes also say what their scans will need, and owners keep it.
+    /// Nodes also announce what their scans will need, and owners keep it.
     Needs,
-    /// Owners also say what they have, and nodes take that first.
+    /// Owners also announce what they have, and nodes take that first.
     All,
 }
 
-/// How a node chooses whether to read from a store alone.
+/// The rules by which a node chooses whether to read from a store alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choosing {
-    /// A rate counts once something was waited for in so many nanoseconds, and so many bytes came.
+    /// A rate counts once something was waited for in this many nanoseconds, and `measured_bytes` came.
     pub measured_ns: u64,
     /// See `measured_ns`.
     pub measured_bytes: u64,
-    /// The node reads alone while the others give less than so many percent of what the store gives.
+    /// The node reads alone while the others give less than this percentage of what the store gives.
     pub others_min_percent: u64,
     /// Nanoseconds for which a choice lasts at least.
     pub lasts_ns: u64,
@@ -46,21 +46,21 @@ impl Default for Choosing {
 /// The limits of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// What it shares with the others.
+    /// The extent of sharing with the others.
     pub sharing: Sharing,
-    /// Whether it may read from a store alone, and when it does. `None`: it always asks the others.
+    /// The rules by which it may read from a store alone; `None`: it always asks the others.
     pub chooses: Option<Choosing>,
     /// Bytes that may be held for others outside of the pool.
     pub transit_bytes_max: u64,
-    /// Nanoseconds for which news of what it has is collected before others are told.
+    /// Nanoseconds for which news of its pages is collected before others are told.
     pub have_delay_ns: u64,
-    /// Nanoseconds until an unanswered request gets its first sign of life. Later ones come every five times as many, which
-    /// MUST be less than `silence_ns`.
+    /// Nanoseconds until an unanswered request gets its first sign of life. Later ones come after five times as long,
+    /// which MUST be less than `silence_ns`.
     pub queued_ns: u64,
     /// Nanoseconds without a word after which an owner counts as gone for a request.
     pub silence_ns: u64,
-    /// Nanoseconds after which an owner counts as gone for a request although it says that it is at it: its store may hang
-    /// where this node's does not.
+    /// Nanoseconds after which an owner counts as gone for a request although it reports that it is working on it,
+    /// since its store may hang where this node's does not.
     pub patience_ns: u64,
 }
 

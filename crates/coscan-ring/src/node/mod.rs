@@ -1,4 +1,5 @@
-//! A node of the ring, as a state machine: messages and what its buffer manager does go in, messages and reads come out.
+//! A node of the ring, as a state machine. Messages and the events of its buffer manager go in, messages and reads come
+//! out.
 //!
 //! Asking, needing, serving, advising, choosing and renewing have a file each.
 
@@ -30,16 +31,16 @@ pub use reports::Share;
 use reports::Shares;
 use serving::Serving;
 
-/// So many bits of the number of a request count the requests since the node has started.
+/// The number of bits of a request's number that count the requests since the node has started.
 const INCARNATION_SHIFT: u32 = 20;
 
 /// A version of a file that is shared.
 #[derive(Clone, Debug)]
 struct File {
-    /// The same on all nodes.
+    /// The identity of the version, the same on all nodes.
     identity: u64,
     store: StoreId,
-    /// What is being read of it from the store.
+    /// The bytes that are being read of it from the store.
     reading_bytes: u64,
     extents: Extents,
     /// The extent and the bytes of each page.
@@ -52,13 +53,14 @@ struct File {
 
 /// A node.
 ///
-/// It holds no bytes. The caller passes on what happens, with the time, then carries out each
-/// [`poll_action`](Self::poll_action) until it returns `None`, and arms a timer for [`poll_timeout`](Self::poll_timeout).
+/// It holds no bytes. The caller passes on events, with the time, then carries out each
+/// [`poll_action`](Self::poll_action) until it returns `None`, and arms a timer for
+/// [`poll_timeout`](Self::poll_timeout).
 ///
 /// # Rules
 /// - R1 a page of a load is read from the store, or arrives, exactly once, as long as the load is not cancelled;
 /// - R2 the bytes held for others outside of the pool never exceed their limit;
-/// - R3 a request is never forwarded: who is asked serves it, whoever owns it;
+/// - R3 a request is never forwarded: the node that is asked serves it, whichever node owns it;
 /// - R4 every request ends: with its pages, or the asker reads the store.
 #[derive(Debug)]
 pub struct Node {
@@ -66,9 +68,9 @@ pub struct Node {
     config: Config,
     /// All nodes, this one among them, in order.
     members: Vec<NodeId>,
-    /// How often the members have changed, from 1.
+    /// The number of times that the members have changed, from 1.
     view: u64,
-    /// Files of which the buffer manager does not know yet where pages are read from, and from which page on.
+    /// Files for which the buffer manager has not been told yet where pages are read from, with the first such page.
     unrenewed: BTreeMap<FileId, PageIndex>,
     files: BTreeMap<FileId, File>,
     shares: Shares,
@@ -76,15 +78,15 @@ pub struct Node {
     asked: Asked,
     serving: Serving,
     advice: Advice,
-    /// For each scan of this node that has said what it needs, the nodes that it told.
+    /// For each scan of this node whose needs were announced, the nodes that were told.
     told: BTreeMap<u64, BTreeSet<NodeId>>,
     choices: Choices,
     actions: VecDeque<Action>,
 }
 
 impl Node {
-    /// A node that knows of no other. `incarnation` is higher each time that a node of this id starts: answers to what it
-    /// asked before are not taken for answers to what it asks now. At most 2⁴⁴.
+    /// A node that knows of no other. `incarnation` is higher for each start of a node with this id, so that answers to
+    /// its earlier requests are not taken for answers to new ones. At most 2⁴⁴.
     ///
     /// # Panics
     /// If signs of life would come too late or without a pause, see [`Config::queued_ns`].
@@ -109,9 +111,9 @@ impl Node {
         }
     }
 
-    /// Adds a version of a file, and returns this node's number for it. `pages` lists, in page order, the first row and the
-    /// bytes of each page. `identity` is the same on all nodes and differs between versions;
-    /// `store` is where it is read from.
+    /// Adds a version of a file, and returns this node's number for it. `pages` lists, in page order, the first row and
+    /// the bytes of each page. `identity` is the same on all nodes and differs between versions. `store` is the store
+    /// that it is read from.
     pub fn add_file(
         &mut self,
         identity: u64,
@@ -133,8 +135,8 @@ impl Node {
         file
     }
 
-    /// Forgets a file. What others were asked for of it is read from the store, what they have asked for they read
-    /// themselves. The caller has ended what scans need of it, here and for others.
+    /// Forgets a file. What others were asked for of it is read from the store; what they have asked for they read
+    /// themselves. The caller has ended the needs of scans for it, here and for others.
     pub fn remove_file(&mut self, now: Time, file: FileId) {
         self.serve_no_more(file);
         self.ask_no_more(now, file);
@@ -146,9 +148,9 @@ impl Node {
         }
     }
 
-    /// Sets the nodes that are alive; this one is always among them. Requests to nodes that are gone are made anew, and what
-    /// those wanted and had is forgotten. Extents may have other owners now, who know of no scan: the caller
-    /// [ends](Self::end_need) what its scans need and says it [again](Self::need).
+    /// Sets the nodes that are alive, always including this one. Requests to nodes that are gone are made again, and
+    /// their needs and pages are forgotten. Extents may have other owners now, which know of no scan: the caller
+    /// [ends](Self::end_need) the needs of its scans and announces them [again](Self::need).
     pub fn set_members(&mut self, now: Time, members: impl IntoIterator<Item = NodeId>) {
         if self.change_members(members) {
             self.forget_others();
@@ -161,16 +163,15 @@ impl Node {
         }
     }
 
-    /// Another node has lost its connection to this one, or was started again: what it asked for, wants and has is forgotten.
-    /// It says again what still holds.
+    /// Notes that another node has lost its connection to this one, or was started again. Its requests, needs and pages
+    /// are forgotten; it announces again what still holds.
     pub fn reconnected(&mut self, node: NodeId) {
         self.stop_serving(node);
         self.forget_advice(node);
     }
 
-    /// A message has come. It may be from a node that is no member: what that node wants and has counts until members are
-    /// [set](Self::set_members) without it. Of the columns that a `Need` names, those that do not exist are the caller's to
-    /// leave out.
+    /// Handles a message. It may be from a node that is no member: the needs and pages of that node count until members
+    /// are [set](Self::set_members) without it. The caller leaves out the columns of a `Need` that do not exist.
     pub fn handle(&mut self, now: Time, from: NodeId, message: Message) {
         match message {
             Message::Need { scan, file, columns, rows } => {
@@ -205,12 +206,12 @@ impl Node {
         self.send_advice(now);
     }
 
-    /// What is to be done next; `None` if nothing is until something happens.
+    /// The next action; `None` if there is none until the next event.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
+    /// When to call [`handle_timeout`](Self::handle_timeout), unless an event comes before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let due = [self.serving.due(), self.asked.due(self.config.silence_ns), self.advice.due()];
@@ -231,7 +232,7 @@ impl Node {
         self.owners_of_page(file, page).owner
     }
 
-    /// Nodes that are no members, but asked for something, were asked, want something or have something.
+    /// Nodes that are no members, but asked for something, were asked, need something or have something.
     fn strangers(&self) -> BTreeSet<NodeId> {
         let told = self.told.values().flatten().copied();
         let known = told.chain(self.asked.nodes()).chain(self.serving.nodes());

@@ -1,4 +1,4 @@
-//! What scans of this node will need: the owners of it are told.
+//! The needs of scans of this node, which the owners are told.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,8 +10,8 @@ use crate::ids::{FileId, NodeId};
 use crate::message::Message;
 
 impl Node {
-    /// A scan of this node will need these rows of these columns of a file. `scan` is a number of the caller's choice. Rows
-    /// that are named later are added.
+    /// Announces that a scan of this node will need these rows of these columns of a file. `scan` is a number of the
+    /// caller's choice. Rows that are named later are added.
     pub fn need(&mut self, scan: u64, file: FileId, columns: &[u32], rows: &[Range<u64>]) {
         if self.config.sharing < Sharing::Needs {
             return;
@@ -22,13 +22,13 @@ impl Node {
         }
     }
 
-    /// Whether a scan has told others what it needs.
+    /// Whether others were told the needs of a scan.
     #[must_use]
     pub fn has_told(&self, scan: u64) -> bool {
         self.told.contains_key(&scan)
     }
 
-    /// It does not need these rows any more.
+    /// Announces that a scan does not need these rows any more.
     pub fn remove_need(&mut self, scan: u64, file: FileId, rows: &[Range<u64>]) {
         if !self.told.contains_key(&scan) {
             return;
@@ -40,14 +40,15 @@ impl Node {
         }
     }
 
-    /// It has ended.
+    /// Announces that a scan has ended.
     pub fn end_need(&mut self, scan: u64) {
         for owner in self.told.remove(&scan).into_iter().flatten() {
             self.send(owner, Message::End { scan });
         }
     }
 
-    /// A node is no member any more. If it is there all the same, it need not keep anything for this one.
+    /// Ends the needs told to a node that is no member any more. If it is there nevertheless, it need not keep anything
+    /// for this one.
     pub(super) fn end_needs_of(&mut self, gone: NodeId) {
         let told = self.told.iter_mut();
         let scans = told.filter_map(|(&scan, told)| told.remove(&gone).then_some(scan));

@@ -1,5 +1,5 @@
-//! Who owns what, and from where pages are read: computed again in steps for a new file, after a change of members, or after the
-//! node has chosen otherwise.
+//! Owners of extents and sources of pages: computed again in steps for a new file, after a change of members, or after
+//! the node has chosen otherwise.
 
 use std::collections::BTreeSet;
 
@@ -14,21 +14,21 @@ use crate::ownership::{Owners, owners_of};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CachedOwners {
     owners: Option<Owners>,
-    /// Among which members, see [`Node::view`].
+    /// The view of the members when they were computed, see [`Node::view`].
     view: u64,
 }
 
 impl CachedOwners {
-    /// The owner, among the members of then.
+    /// The owner, among the members of that view.
     pub(super) fn owner(&self) -> Option<NodeId> {
         self.owners.map(|owners| owners.owner)
     }
 }
 
 impl Node {
-    /// Computes for up to `pages_max` more pages who owns them, and says from where they are read. Returns whether any are left.
-    /// To be called after [`Action::Renew`], until it returns false. Requests go to the right owner meanwhile; only the buffer
-    /// manager's idea of what pages cost is out of date.
+    /// Computes the owners of up to `pages_max` more pages, and reports from where they are read. Returns whether any
+    /// are left. To be called after [`Action::Renew`], until it returns false. Requests go to the right owner
+    /// meanwhile; only the buffer manager's costs of pages are out of date.
     pub fn renew(&mut self, mut pages_max: u32) -> bool {
         while pages_max > 0
             && let Some((id, first)) = self.unrenewed.pop_first()
@@ -39,7 +39,7 @@ impl Node {
             pages_max -= (end - first.0).max(1);
             let extents: BTreeSet<_> = match end < count {
                 true => (first.0..end).map(|page| file.pages[page as usize].0 as usize).collect(),
-                // There may be some in which no page begins.
+                // There may be extents in which no page begins.
                 false => (0..file.owners.len()).collect(),
             };
             extents.into_iter().for_each(|extent| self.renew_owners(id, extent));
@@ -63,7 +63,7 @@ impl Node {
         self.shares.move_extent(before.owner(), owners.owner, bytes);
     }
 
-    /// The owners of an extent, among the members of now.
+    /// The owners of an extent, among the current members.
     pub(super) fn owners_in(&self, file: FileId, extent: usize) -> Owners {
         let file = self.file(file);
         let CachedOwners { owners, view } = file.owners[extent];
@@ -75,7 +75,7 @@ impl Node {
         owners.expect("this node is a member")
     }
 
-    /// The members are others now; false if they are not.
+    /// Changes the members. Returns false if they are the same.
     pub(super) fn change_members(&mut self, members: impl IntoIterator<Item = NodeId>) -> bool {
         let mut members: Vec<_> = members.into_iter().chain([self.id]).collect();
         members.sort_unstable();
@@ -89,7 +89,7 @@ impl Node {
         changes
     }
 
-    /// Pages of a store are read from elsewhere now.
+    /// Notes that pages of a store are read from elsewhere now.
     pub(super) fn renew_store(&mut self, store: StoreId) {
         let files = self.files.iter().filter(|(_, file)| file.store == store);
         self.renew_files(files.map(|(&id, _)| id).collect::<Vec<_>>());

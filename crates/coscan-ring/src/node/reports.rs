@@ -1,4 +1,4 @@
-//! Who owns and has what, for those who watch.
+//! Reports about owners and pages, for observers.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,24 @@ use crate::extents::Extents;
 use crate::ids::{FileId, NodeId};
 use crate::ownership::Owners;
 
-/// What a node owns of the files that are shared.
+/// The part of the shared files that a node owns.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Share {
-    /// Extents.
+    /// The number of extents.
     pub extents: u64,
     /// The bytes of their pages.
     pub bytes: u64,
 }
 
-/// What each node owns, kept up to date as it is [renewed](Node::renew): nobody walks over all extents to see it.
+/// The share of each node, kept up to date as it is [renewed](Node::renew), so that no caller walks over all extents to
+/// see it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
     by_node: BTreeMap<NodeId, Share>,
 }
 
 impl Shares {
-    /// An extent of so many bytes has another owner now; before it had none, if it is new.
+    /// Moves an extent of this many bytes to another owner. A new extent had none before.
     pub(super) fn move_extent(&mut self, from: Option<NodeId>, to: NodeId, bytes: u64) {
         from.into_iter().for_each(|from| self.take(from, bytes));
         let share = self.by_node.entry(to).or_default();
@@ -33,7 +34,7 @@ impl Shares {
         share.bytes += bytes;
     }
 
-    /// A file is shared no more.
+    /// Removes a file that is not shared any more.
     pub(super) fn remove(&mut self, file: &File) {
         for (owners, &bytes) in file.owners.iter().zip(&file.extent_bytes) {
             owners.owner().into_iter().for_each(|owner| self.take(owner, bytes));
@@ -57,8 +58,9 @@ impl Node {
         self.id
     }
 
-    /// What each node owns of the files that this one shares. A node that is not listed owns nothing. While owners are being
-    /// [computed again](Self::renew), new files do not count yet, and some extents for the owner that they had before.
+    /// The share of each node in the files that this one shares. A node that is not listed owns nothing. While owners
+    /// are being [computed again](Self::renew), new files do not count yet, and some extents count for the owner that
+    /// they had before.
     pub fn shares(&self) -> impl Iterator<Item = (NodeId, Share)> {
         self.shares.by_node.iter().map(|(&node, &share)| (node, share))
     }
@@ -81,7 +83,8 @@ impl Node {
         self.file(file).pages[page.0 as usize].0 as usize
     }
 
-    /// Whether the owner of a page, another node, has said that it has it. It says so if a scan of this one wants it.
+    /// Whether the owner of a page, another node, has announced that it has it. It does so if a scan of this one needs
+    /// the page.
     #[must_use]
     pub fn owner_has(&self, file: FileId, page: PageIndex) -> bool {
         self.is_held_by(self.owner_of(file, page), file, page)

@@ -1,4 +1,4 @@
-//! What other nodes have asked this one for.
+//! The requests of other nodes to this one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,14 @@ use super::action::Action;
 use crate::ids::{FileId, NodeId, Served};
 use crate::message::Message;
 
-/// Bytes of pages in a message, unless one page has more: so that short messages need not wait long behind it.
+/// The most bytes of pages in a message, unless one page has more, so that short messages need not wait long behind it.
 const MESSAGE_BYTES_MAX: u64 = 512 << 10;
 
 /// Requests that are being answered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Serving {
     requests: BTreeMap<Served, Request>,
-    /// By when the asker gets the next sign of life.
+    /// The requests by the time at which the asker gets the next sign of life.
     signs: BTreeSet<(Time, Served)>,
     /// Bytes held outside of the pool, or reserved for that.
     transit_bytes: u64,
@@ -83,7 +83,7 @@ impl Node {
         self.actions.push_back(Action::Serve { served, file, pages, query });
     }
 
-    /// All pages of a request are in the pool, and stay until [`Action::StopServing`].
+    /// Notes that all pages of a request are in the pool, where they stay until [`Action::StopServing`].
     pub fn ready(&mut self, served: Served) {
         let Some(request) = self.open(served) else { return };
         let pages = std::mem::take(&mut request.unsent);
@@ -105,7 +105,7 @@ impl Node {
         }
     }
 
-    /// There is no space for them in the pool: they bypass it, if there is room for that.
+    /// Notes that the pool has no space for the pages of a request. They bypass it, if there is room for that.
     pub fn no_space(&mut self, served: Served) {
         let Some(request) = self.open(served) else { return };
         let (file, pages) = (request.file, request.unsent.iter().copied().collect::<Vec<_>>());
@@ -122,7 +122,8 @@ impl Node {
         self.actions.push_back(Action::Bypass { served, file, pages });
     }
 
-    /// A page that bypasses the pool has been read. The request may have ended since, and another have its number.
+    /// Notes that a page that bypasses the pool has been read. The request may have ended since, and another may have
+    /// its number.
     pub fn bypassed(&mut self, served: Served, file: FileId, page: PageIndex) {
         let Some(request) = self.open(served).filter(|request| request.file == file) else {
             return;
@@ -134,7 +135,7 @@ impl Node {
         self.send(served.node, Message::Pages { get: served.get, file, pages: vec![page] });
     }
 
-    /// A page could not be read.
+    /// Notes that a page could not be read.
     pub fn failed(&mut self, served: Served) {
         if self.open(served).is_some() {
             self.send(served.node, Message::Failed { get: served.get });
@@ -142,7 +143,7 @@ impl Node {
         }
     }
 
-    /// The network has taken a page of a request, or lost it with its connection.
+    /// Notes that the network has taken a page of a request, or lost it with its connection.
     pub fn sent(&mut self, served: Served, page: PageIndex) {
         let Some(request) = self.serving.requests.get_mut(&served) else { return };
         if !request.untaken.remove(&page) {
@@ -164,7 +165,7 @@ impl Node {
         self.serving.transit_bytes
     }
 
-    /// Nothing more is sent for a request. It ends when the network has taken what was sent: until then its pages are in use.
+    /// Stops sending for a request. It ends when the network has taken what was sent: until then its pages are in use.
     pub(super) fn stop(&mut self, served: Served) {
         let Some(request) = self.open(served) else { return };
         let unsent = std::mem::take(&mut request.unsent);
@@ -185,12 +186,12 @@ impl Node {
         self.actions.push_back(Action::StopServing { served });
     }
 
-    /// A file is forgotten: what others have asked for of it they read themselves.
+    /// Ends the requests of others for a file that is forgotten; they read it themselves.
     pub(super) fn serve_no_more(&mut self, file: FileId) {
         let requests = self.serving.requests.iter().filter(|(_, request)| request.file == file);
         for served in requests.map(|(&served, _)| served).collect::<Vec<_>>() {
             self.failed(served);
-            // Whatever the network still has of it counts no longer.
+            // Pages that the network still has no longer count.
             while let Some(Request { untaken, .. }) = self.serving.requests.get(&served) {
                 match untaken.last() {
                     Some(&page) => self.sent(served, page),
@@ -200,7 +201,7 @@ impl Node {
         }
     }
 
-    /// Whether a request still wants pages that bypass the pool.
+    /// Whether a request still needs pages that bypass the pool.
     #[must_use]
     pub fn bypasses(&self, served: Served) -> bool {
         self.serving.requests.get(&served).is_some_and(|request| {

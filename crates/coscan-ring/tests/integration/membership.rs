@@ -1,4 +1,4 @@
-//! Who is alive: servers on a simulated network that delays, loses and cuts.
+//! Membership: servers on a simulated network that delays, loses and cuts.
 use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_core::Time;
@@ -8,17 +8,17 @@ use rand::{RngExt, SeedableRng};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Servers by number; they know each other by it as an address.
+/// Servers by number, which is also their address.
 struct Network {
     now: Time,
     random: SmallRng,
     servers: BTreeMap<u32, Membership>,
-    /// Messages on their way: when they come, to whom.
+    /// Messages in flight: when they arrive, and at which server.
     in_flight: BTreeMap<(Time, u64), (u32, u32, Vec<u8>)>,
     sent: u64,
-    /// Who cannot send to whom.
+    /// Pairs of servers of which the first cannot send to the second.
     cut: BTreeSet<(u32, u32)>,
-    /// Of a hundred messages, how many get lost.
+    /// The percentage of messages that get lost.
     lost: u32,
 }
 

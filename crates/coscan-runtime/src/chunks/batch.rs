@@ -41,7 +41,7 @@ pub(crate) fn schema_of(table: &ParquetTable, columns: &[usize]) -> Result<Schem
     Ok(Arc::new(Schema::new(columns.iter().map(field).collect::<Result<Vec<_>, _>>()?)))
 }
 
-/// The distinct ones of the columns of a batch, and for each field of the batch its position among them.
+/// The distinct columns of a batch, and the position among them of each field of the batch.
 pub(crate) fn distinct(columns: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut distinct = columns.to_vec();
     distinct.sort_unstable();

@@ -11,19 +11,20 @@ use crate::driver::{Driver, Message, RequestId};
 use crate::error::ScanError;
 use crate::sync::destructor::InDestructor;
 
-/// The answer to a worker that asked for a chunk: a chunk, no more chunks, or why it cannot go on.
+/// The answer to a worker that asked for a chunk: a chunk, no more chunks, or the reason why it cannot proceed.
 pub(crate) type Answer = Result<Option<Lease>, ScanError>;
 
-/// A chunk that a worker was handed: its stored pages stay in the pool, and the decoded columns that the worker will take
-/// stay in the decode cache, until this is dropped. Then the chunk returns to its scan, whose workers get it again: no row
-/// of it was taken.
+/// A chunk that a worker was handed. Its stored pages stay in the pool, and the decoded columns that the worker will
+/// take stay in the decode cache, until this is dropped. Then the chunk returns to its scan, whose workers get it
+/// again, since no row of it was taken.
 ///
-/// While the worker [waits](Self::wait), all this may be taken back from it: nobody knows when it is polled again.
+/// While the worker [waits](Self::wait), all this may be taken back from it, since the time of its next poll is
+/// unknown.
 #[derive(Debug)]
 pub(crate) struct Lease {
     driver: Arc<Driver>,
     request: RequestId,
-    /// Of core.
+    /// The chunk of core.
     chunk: ChunkIndex,
     held: Arc<HeldChunk>,
     is_opened: bool,
@@ -33,7 +34,7 @@ pub(crate) struct Lease {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Revoked;
 
-/// What a lease holds. The state holds it, too, to take it back.
+/// The content of a lease. The state holds it, too, to take it back.
 #[derive(Debug)]
 pub(crate) struct HeldChunk(Mutex<Held>);
 
@@ -51,10 +52,10 @@ enum Use {
     Revoked,
 }
 
-/// What a chunk in use holds.
+/// The resources that a chunk in use holds.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkResources {
-    /// Sorted by page.
+    /// The bytes of its pages, sorted by page.
     pub(crate) pages: Vec<(PageId, Bytes)>,
     /// Columns that other scans may take decoded, too, and that the worker has not taken yet.
     pub(crate) untaken: Vec<SliceKey>,
@@ -94,7 +95,7 @@ impl Lease {
         self.chunk
     }
 
-    /// The worker needs the pages no longer: it goes on with what it has opened.
+    /// Notes that the worker no longer needs the pages and continues with what it has opened.
     pub(crate) fn opened(mut self) {
         debug_assert!(
             self.held.lock().resources.untaken.is_empty(),
@@ -104,10 +105,10 @@ impl Lease {
         self.driver.offer(Message::ChunkOpened(self.request));
     }
 
-    /// Waits for something. Meanwhile the chunk may be taken back.
+    /// Waits for `until`. Meanwhile the chunk may be taken back.
     ///
     /// # Errors
-    /// If it was.
+    /// If the chunk was taken back.
     pub(crate) async fn wait(&self, until: impl Future<Output = ()>) -> Result<(), Revoked> {
         self.held.lock().use_ = Use::Waiting;
         until.await;
@@ -129,7 +130,7 @@ impl Lease {
         pages[position.expect("a lease holds every page of its chunk")].1.clone()
     }
 
-    /// The worker has this column, or will decode it for itself.
+    /// Notes that the worker has this column, or will decode it for itself.
     pub(crate) fn taken(&self, key: SliceKey) {
         let is_taken = {
             let untaken = &mut self.held.lock().resources.untaken;

@@ -1,5 +1,5 @@
-//! A chunk in the hands of a worker: its pages while it is opened, what is read of it, and its columns, decoded once for all
-//! scans where that pays.
+//! A chunk in the hands of a worker: its pages while it is opened, the parts of it that are read, and its columns,
+//! decoded once for all scans where that pays.
 
 pub(crate) mod batch;
 pub(crate) mod columns;

@@ -1,34 +1,34 @@
-//! Which workers of a scan are at work: a query that pauses does not poll its workers.
+//! The activity of the workers of a scan: a query that pauses does not poll its workers.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use coscan_core::{Index, PriorityClass, Time, WorkerIndex};
 
-/// A worker that was not polled for so long is not at work: a query at work takes a batch every few milliseconds.
+/// The time without a poll after which a worker is not at work. A query at work takes a batch every few milliseconds.
 pub(crate) const IDLE_AFTER: Duration = Duration::from_millis(20);
 
 /// The activity of the workers of a scan, and its priority class.
 #[derive(Debug)]
 pub(crate) struct WorkerActivity {
     priority: AtomicU8,
-    /// The work that the scan has left.
+    /// Nanoseconds of work that the scan has left.
     work_left_ns: AtomicU64,
     workers: Box<[Activity]>,
 }
 
 #[derive(Debug, Default)]
 struct Activity {
-    /// Until when it counts as at work unless it is polled again; `u64::MAX` while it is being polled.
+    /// The time until which it counts as at work unless it is polled again; `u64::MAX` while it is being polled.
     until_ns: AtomicU64,
-    /// How long it pauses by itself, which is no pause of its query.
+    /// The length of a pause of its own, which is no pause of its query.
     own_pause_ns: AtomicU64,
-    /// Since when it waits for memory to decode; 0 while it does not.
+    /// The time since which it has waited for memory to decode; 0 while it does not.
     memory_since_ns: AtomicU64,
 }
 
 impl WorkerActivity {
-    /// For this many workers, none of them polled yet.
+    /// The activity of this number of workers, none of them polled yet.
     pub(crate) fn new(workers: usize) -> Self {
         let workers = std::iter::repeat_with(Activity::default).take(workers).collect();
         let priority = AtomicU8::new(PriorityClass::Long as u8);
@@ -46,7 +46,7 @@ impl WorkerActivity {
         self.priority.store(priority as u8, Ordering::Relaxed);
     }
 
-    /// Nanoseconds of work that the scan had left when it was last handed a chunk, about; `u64::MAX` before.
+    /// The approximate nanoseconds of work that the scan had left when it was last handed a chunk; `u64::MAX` before.
     pub(crate) fn work_left_ns(&self) -> u64 {
         self.work_left_ns.load(Ordering::Relaxed)
     }
@@ -55,62 +55,62 @@ impl WorkerActivity {
         self.work_left_ns.store(work_left_ns, Ordering::Relaxed);
     }
 
-    /// A worker was handed a chunk.
+    /// Notes that a worker was handed a chunk.
     pub(crate) fn handed(&self, worker: WorkerIndex, now: Time) {
-        // The poll in which it asked may still go on: `fetch_max` keeps that.
+        // The poll in which it asked may not have ended: `fetch_max` keeps that.
         self.of(worker).until_ns.fetch_max(after(now, IDLE_AFTER), Ordering::Relaxed);
     }
 
-    /// A worker is being polled from now on.
+    /// Notes that a worker is being polled from now on.
     pub(crate) fn poll_begins(&self, worker: WorkerIndex) {
         self.of(worker).until_ns.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// A worker is no longer being polled.
+    /// Notes that a worker is no longer being polled.
     pub(crate) fn poll_ends(&self, worker: WorkerIndex, now: Time) {
         let worker = self.of(worker);
         let own_pause = Duration::from_nanos(worker.own_pause_ns.load(Ordering::Relaxed));
         worker.until_ns.store(after(now, IDLE_AFTER + own_pause), Ordering::Relaxed);
     }
 
-    /// A worker is about to pause by itself for so long.
+    /// Notes that a worker is about to pause by itself for this long.
     pub(crate) fn pause_for(&self, worker: WorkerIndex, pause: Duration) {
         let recheck_interval_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
         self.of(worker).own_pause_ns.store(recheck_interval_ns, Ordering::Relaxed);
     }
 
-    /// A worker waits for memory to decode from now on, until the result is dropped.
+    /// Notes that a worker waits for memory to decode, until the result is dropped.
     pub(crate) fn in_memory_queue(&self, worker: WorkerIndex, now: Time) -> InMemoryQueue<'_> {
         let since = &self.of(worker).memory_since_ns;
         since.store(now.0.max(1), Ordering::Relaxed);
         InMemoryQueue(since)
     }
 
-    /// Since when a worker waits for memory to decode, if one does.
+    /// The time since which a worker has waited for memory to decode, if one does.
     pub(crate) fn memory_since(&self) -> Option<Time> {
         let since =
             self.workers.iter().map(|worker| worker.memory_since_ns.load(Ordering::Relaxed));
         since.filter(|&since| since > 0).min().map(Time)
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub(crate) fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Since when no worker is at work; `None` if one is.
+    /// The time since which no worker has been at work; `None` if one is.
     pub(crate) fn idle_since(&self, now: Time) -> Option<Time> {
         let until = self.workers.iter().map(|worker| worker.until_ns.load(Ordering::Relaxed)).max();
         until.filter(|&until| until <= now.0).map(Time)
     }
 
-    /// Until when a worker counts as at work; `None` if it does not now.
+    /// The time until which a worker counts as at work; `None` if it does not now.
     pub(crate) fn active_until(&self, worker: WorkerIndex, now: Time) -> Option<Time> {
         let until = Time(self.of(worker).until_ns.load(Ordering::Relaxed));
         (until > now).then_some(until)
     }
 
-    /// Since when a worker has not been at work; `None` if it is now.
+    /// The time since which a worker has not been at work; `None` if it is now.
     pub(crate) fn worker_idle_since(&self, worker: WorkerIndex, now: Time) -> Option<Time> {
         let until = Time(self.of(worker).until_ns.load(Ordering::Relaxed));
         (until <= now).then_some(until)
@@ -121,7 +121,7 @@ impl WorkerActivity {
     }
 }
 
-/// A worker waits for memory.
+/// The mark of a worker that waits for memory.
 pub(crate) struct InMemoryQueue<'a>(&'a AtomicU64);
 
 impl Drop for InMemoryQueue<'_> {

@@ -1,4 +1,4 @@
-//! Processors: which workers are at work, and when one makes room for another.
+//! Processors: which workers are at work, and when one yields to another.
 
 pub(crate) mod activity;
 pub(crate) mod scheduler;

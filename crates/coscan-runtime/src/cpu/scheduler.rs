@@ -1,4 +1,4 @@
-//! Tracks which scans are at work on a chunk, so that others give way to them.
+//! Tracks which scans are at work on a chunk, so that others yield to them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub(crate) struct CpuScheduler {
     /// The origin of times.
     started: Instant,
     runnable: Mutex<RunnableWorkers>,
-    /// Notified when a worker that others may give way to has finished its chunk.
+    /// Notified when a worker that others may yield to has finished its chunk.
     done: Notify,
 }
 
@@ -29,7 +29,7 @@ struct RunnableWorkers {
 }
 
 impl CpuScheduler {
-    /// Without workers. Times are counted from `started`.
+    /// A scheduler without workers. Times are counted from `started`.
     pub(crate) fn new(started: Instant) -> Self {
         Self { started, runnable: Mutex::default(), done: Notify::new() }
     }
@@ -39,7 +39,7 @@ impl CpuScheduler {
         Time(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// A worker has a chunk to work on until the result is dropped. It counts while it is polled.
+    /// Notes that a worker has a chunk to work on until the result is dropped. It counts while it is polled.
     pub(crate) fn add(
         self: &Arc<Self>,
         activity: Arc<WorkerActivity>,
@@ -61,24 +61,24 @@ impl CpuScheduler {
     ) {
         let end = Instant::now() + pause;
         loop {
-            // Before the check: a worker that finishes in between is noticed.
+            // This precedes the check, so a worker that finishes in between is noticed.
             let done = self.done.notified();
             let Some(until) = self.shorter_until(priority) else { return };
             if Instant::now() >= end {
                 return;
             }
-            // By then they may no longer be polled, which is not notified.
+            // By then those workers may no longer be polled, which is not notified.
             let until = self.started.checked_add(Duration::from_nanos(until.0)).unwrap_or(end);
             let next = {
                 let _runtime = runtime.enter();
                 timeout_at(end.min(until), done)
             };
-            // Either way it checks again.
+            // In either case the loop checks again.
             let _ = next.await;
         }
     }
 
-    /// Until when scans of shorter classes are at work, as far as is known; `None` if none is.
+    /// The time until which scans of shorter classes are at work, as far as is known; `None` if none is.
     pub(crate) fn shorter_until(&self, priority: PriorityClass) -> Option<Time> {
         let now = self.now();
         let runnable = self.lock();

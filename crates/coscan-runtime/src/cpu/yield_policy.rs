@@ -1,9 +1,9 @@
 //! Workers of scans yield processors, to shorter scans above all.
 //!
 //! An async runtime does not preempt tasks: a task that is ready waits until those before it yield, and a query whose
-//! batches are all there may run for a long time. So the workers of scans yield every millisecond; those of the scan
-//! with least work left, which is done soonest, every 20. All pause while a scan of a shorter class works on a chunk,
-//! for at most half of their time. A scan that its query does not poll works on none.
+//! batches are all there may run for a long time. So the workers of scans yield every millisecond. Those of the scan
+//! with the least work left, which is done soonest, yield every 20. All pause while a scan of a shorter class works on
+//! a chunk, for at most half of their time. A scan that its query does not poll works on none.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::cpu::activity::WorkerActivity;
 use crate::cpu::scheduler::CpuScheduler;
 
-/// The time slice: how long a worker runs before it yields.
+/// The time slice, for which a worker runs before it yields.
 pub(crate) const TIME_SLICE: Duration = Duration::from_millis(1);
 
 /// The time slice of a scan that has less work left than all others.
@@ -30,18 +30,18 @@ pub(crate) struct YieldPolicy {
     until: Instant,
     /// The time of its last decision.
     asked: Instant,
-    /// How much longer it has worked than paused.
+    /// The time by which it has worked longer than paused.
     ahead: Duration,
 }
 
 /// The decision of a worker before its next batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum YieldDecision {
-    /// It goes on.
+    /// The worker continues.
     Continue,
-    /// It lets other tasks run.
+    /// The worker lets other tasks run.
     Yield,
-    /// It pauses while shorter scans work, at most for this time.
+    /// The worker pauses while shorter scans work, at most for this time.
     GiveWay(Duration),
 }
 
@@ -74,7 +74,7 @@ impl YieldPolicy {
         YieldDecision::Yield
     }
 
-    /// It goes on after it has waited.
+    /// Starts a new time slice after the worker has waited.
     pub(crate) fn resume(&mut self, has_paused: bool) {
         let now = Instant::now();
         if has_paused {
@@ -174,7 +174,7 @@ mod tests {
         drop(worker);
     }
 
-    /// How long a worker works until it yields, if it decides every quarter of a millisecond.
+    /// The time that a worker works until it yields, if it decides every quarter of a millisecond.
     async fn slice(scheduler: &CpuScheduler, activity: &WorkerActivity) -> Duration {
         let (started, mut yield_policy) = (Instant::now(), YieldPolicy::new());
         loop {

@@ -1,4 +1,4 @@
-//! What changes the state: messages from outside, actions of core.
+//! The changes of the state: by messages from outside, and by actions of core.
 
 use coscan_core::{Action, ChunkIndex, ScanId, Time, WorkerIndex};
 
@@ -58,7 +58,7 @@ impl State {
         }
     }
 
-    /// Notes what core has decided, to be carried out after the lock is released.
+    /// Notes an action of core, to be carried out after the lock is released.
     pub(super) fn act(&mut self, now: Time, action: Action) {
         match action {
             Action::Load { load, scan, table: _, chunk, pages, urgent } => {
@@ -109,7 +109,7 @@ impl State {
         }
     }
 
-    /// A worker will not take these decoded columns.
+    /// Notes that a worker will not take these decoded columns.
     pub(super) fn expect_no_longer(&mut self, slices: Vec<SliceKey>) {
         for key in slices {
             if self.decoded.taken(key) {
@@ -119,18 +119,18 @@ impl State {
     }
 
     fn answer(&mut self, scan: ScanId, worker: WorkerIndex, answer: Phase, now: Time) {
-        // Workers that are gone need not know.
+        // Workers that are gone need no answer.
         let waker = self.workers.answer(scan, worker, answer, now).ok().flatten();
         self.effects.woken.extend(waker);
     }
 
-    /// A worker stops, or returns the chunk that it was handed.
+    /// Handles a worker that stops, or returns the chunk that it was handed.
     pub(super) fn withdraw(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         let phase = self.workers.remove(scan, worker);
         self.core.withdraw_worker(now, scan, worker);
         match phase {
             Some(Phase::Waiting { waker }) => self.effects.replaced.extend(waker),
-            // After the chunk has returned: its columns may be needed again.
+            // The chunk has returned before this, since its columns may be needed again.
             Some(Phase::Delivered { expected, .. }) => self.expect_no_longer(expected),
             _ => {}
         }
@@ -142,7 +142,7 @@ impl State {
         }
     }
 
-    /// The chunk that a worker has returned, if it has: it no longer counts as handed to it.
+    /// Takes the chunk that a worker has returned, if it has: the chunk no longer counts as handed to it.
     fn take_returned(&mut self, scan: ScanId, worker: WorkerIndex) -> Option<ChunkIndex> {
         let handed = &mut self.scans.get_mut(&scan)?.handed;
         let needed = self.core.state().scan(scan)?.needed();
@@ -162,8 +162,8 @@ impl State {
         });
     }
 
-    /// Fails a scan for all its workers: those that wait are told now, the others when they ask. What it needs is
-    /// dropped in steps.
+    /// Fails a scan for all its workers: those that wait are told now, the others when they ask. Its needs are dropped
+    /// in steps.
     pub(super) fn fail(&mut self, scan: ScanId, error: &ScanError) {
         let Some(running) = self.scans.get_mut(&scan) else { return };
         running.failed.get_or_insert_with(|| error.clone());
@@ -171,13 +171,13 @@ impl State {
         let now = self.core.state().now();
         for worker in self.workers.waiting(scan) {
             self.answer(scan, worker, Phase::Ended(Err(error.clone())), now);
-            // Core does not know of it, and would go on answering the worker.
+            // Core does not know of it, and would continue to answer the worker.
             self.core.withdraw_worker(now, scan, worker);
         }
         self.leave_to_pump(Walk::DropNeeds(scan));
     }
 
-    /// A worker asks for its next chunk. Core answers, or the answer is there already.
+    /// A worker asks for its next chunk. Core answers, unless the answer is there already.
     pub(super) fn ask(&mut self, id: RequestId, now: Time) {
         let RequestId { scan, worker, .. } = id;
         let refusal = match self.scans.get(&scan) {
@@ -185,13 +185,13 @@ impl State {
             Some(running) if running.has_ended => Some(ScanError::Cancelled),
             Some(running) => running.failed.clone(),
         };
-        // What an earlier stream of this worker was handed and has not fetched returns.
+        // A chunk that an earlier stream of this worker was handed and has not fetched returns.
         if let Some(Phase::Delivered { .. }) = self.workers.phase_of(scan, worker) {
             self.withdraw(now, scan, worker);
         }
         let is_replaced =
             matches!(self.workers.phase_of(scan, worker), Some(Phase::Waiting { .. }));
-        // Another stream of this worker that waits is told.
+        // Another stream of this worker that waits is woken.
         self.effects.woken.extend(self.workers.ask(id, now).and_then(Phase::into_waker));
         if let Some(error) = refusal {
             return self.answer(scan, worker, Phase::Ended(Err(error)), now);

@@ -11,7 +11,7 @@ use crate::error::ScanError;
 use crate::io::load::LoadOwner;
 use crate::peers::{FragmentId, SentPages};
 
-/// Takes the pages of a load that bypasses the pool.
+/// Receives the pages of a load that bypasses the pool.
 #[derive(Debug)]
 pub(super) struct Bypass {
     pub(super) driver: Arc<Driver>,

@@ -1,7 +1,7 @@
 //! A worker asks for a chunk, and fetches the answer when it is polled.
 //!
-//! Until then the answer waits in the state: a worker that nobody polls holds no memory, only the pages of its chunk. Those
-//! may be [taken back](super::revoke).
+//! Until then the answer waits in the state: a worker that is not polled holds no memory, only the pages of its chunk.
+//! Those may be [taken back](super::revoke).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::workers::Phase;
 use crate::chunks::lease::{Answer, ChunkResources, HeldChunk, Lease};
 use crate::error::ScanError;
 
-/// The answer to a request, which is made when this is first polled.
+/// The answer to a request. The request is made when this is first polled.
 pub(crate) struct ChunkRequest {
     driver: Arc<Driver>,
     id: RequestId,
@@ -65,7 +65,7 @@ impl Future for ChunkRequest {
 }
 
 impl State {
-    /// The answer to a request, if core has decided. If not, `waker` is woken when it has.
+    /// The answer to a request, if core has decided. Otherwise `waker` is woken when it has.
     fn fetch(
         &mut self,
         id: RequestId,
@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// What a worker needs to open the chunk that it was handed.
+    /// The chunk that a worker was handed, with what it needs to open it.
     fn hand_over(&mut self, id: RequestId, now: Time) -> Option<Fetched> {
         let Some(Phase::Delivered { chunk, expected }) = self.workers.phase(id) else {
             return None;

@@ -14,7 +14,7 @@ use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::registry::Registry;
 
 impl Driver {
-    /// Registers a table or a file; `None` if the manager has panicked: then all registrations are lost.
+    /// Registers a table or a file; `None` if the manager has panicked, which loses all registrations.
     pub(crate) fn registering<R>(
         self: &Arc<Self>,
         register: impl FnOnce(&mut Registry, &mut RecordedManager) -> R,
@@ -24,8 +24,8 @@ impl Driver {
         })
     }
 
-    /// Counts the memory that core needs for so many pages, as long as the result is held. Not to be called under the
-    /// lock, which this may take.
+    /// Counts the memory that core needs for this number of pages, as long as the result is held. Not to be called
+    /// under the lock, which this may take.
     pub(crate) fn reserve_for_pages(&self, pages: usize) -> MetadataReservation {
         let bytes = ActiveBufferManager::memory_bytes_for_pages(pages);
         MetadataReservation::of_held(&self.memory, bytes)
@@ -67,7 +67,7 @@ impl Driver {
         }
     }
 
-    /// Passes on the rest of the record and ends it.
+    /// Passes on the rest of the record and ends the recording.
     pub(crate) fn stop_recording(self: &Arc<Self>) {
         self.call(|state, _| {
             state.pass_on_record();
@@ -76,7 +76,7 @@ impl Driver {
     }
 }
 
-/// What a report shows of the state.
+/// The part of a report that comes from the state.
 struct StateReport {
     scans: usize,
     loads_in_flight: usize,

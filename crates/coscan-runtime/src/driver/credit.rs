@@ -10,11 +10,11 @@ use super::revoke::after;
 use super::state::State;
 use crate::memory::{CreditOwner, MemoryUser};
 
-/// Credit returned for the pool rings at most once in this time.
+/// The least time between two rings for credit that is returned for the pool.
 const RING_PAUSE: Duration = Duration::from_millis(1);
 
 impl Driver {
-    /// Changes the pool's ceiling, and resizes the pool to what it may have under it.
+    /// Changes the pool's ceiling, and resizes the pool to the size that it may have under it.
     pub(crate) fn set_pool_ceiling_bytes(self: &Arc<Self>, bytes: u64) {
         self.memory.note_pool_ceiling(bytes);
         let limits = MemoryLimits { pool_ceiling_bytes: bytes, ..self.options.memory_limits() };
@@ -47,8 +47,8 @@ impl CreditOwner for Driver {
 }
 
 impl State {
-    /// Memory for a user: what is free, and the rest of core, which hands out a little more if the pool has to shrink for
-    /// it. Others who take credit meanwhile do not get in between.
+    /// Takes memory for a user: what is free, and the rest from core, which hands out a little more if the pool has to
+    /// shrink for it. Others who take credit meanwhile do not get in between.
     fn take_memory(
         &mut self,
         user: MemoryUser,
@@ -75,7 +75,7 @@ impl State {
         }
     }
 
-    /// Covers the overdraft as far as the pool can give way.
+    /// Covers the overdraft as far as the pool can shrink.
     pub(super) fn cover_overdraft(&mut self, now: Time) {
         let overdraft_bytes = self.credit.overdraft_bytes();
         if overdraft_bytes > 0 && self.core.available_bytes() > 0 {
@@ -84,12 +84,13 @@ impl State {
         }
     }
 
-    /// Takes back all free credit: it goes to those who wait, or else to the pool.
+    /// Takes back all free credit. It goes to requests that wait, or else to the pool.
     pub(super) fn collect_credit(&mut self, now: Time) {
         self.return_memory(self.credit.collect(0), now);
     }
 
-    /// Takes back much of the free credit if there is plenty, and all of it if the pool lacks it. True if there was any.
+    /// Takes back much of the free credit if there is plenty, and all of it if the pool lacks it. Returns whether there
+    /// was any.
     pub(super) fn collect_surplus(&mut self, now: Time) -> bool {
         let bytes = match self.pool_lacks_memory() {
             true => self.credit.collect(0),
@@ -99,7 +100,8 @@ impl State {
         bytes > 0
     }
 
-    /// Who returns credit rings, since the pool lacks it: not each time, that would wake the pump for each buffer.
+    /// Marks credit as wanted for the pool, so that returned credit rings, but not each time: that would wake the pump
+    /// for each buffer.
     pub(super) fn want_for_pool(&mut self, now: Time) {
         if self.wanted_for_pool.is_none_or(|last| now >= after(last, RING_PAUSE)) {
             self.wanted_for_pool = Some(now);
@@ -120,7 +122,8 @@ impl State {
         }
     }
 
-    /// After a panic: what was handed out is with its users still, and returns to the new core.
+    /// Hands out in a new core, after a panic, what was handed out before: its users still hold it, and return it to
+    /// that core.
     pub(super) fn keep_handed_out(&self, core: &mut ActiveBufferManager) {
         let Some(limits) = self.core.memory_limits() else { return };
         let limits = MemoryLimits { pool_floor_bytes: 0, ..limits };

@@ -1,4 +1,4 @@
-//! Which slices of core are decoded, and by which columns.
+//! The slices of core that are decoded, and the columns by which they are.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) struct DecodedSlices {
 }
 
 impl DecodedSlices {
-    /// True if it is new.
+    /// Adds a column of a slice. Returns true if it is new.
     pub(super) fn add(&mut self, key: SliceKey, slice: CoreSlice) -> bool {
         let slices = self.slices.entry(key).or_default();
         let is_new = !slices.contains(&slice);

@@ -1,4 +1,4 @@
-//! What was decided under the lock, to be carried out after it is released, by whoever decided.
+//! Decisions made under the lock, to be carried out after it is released, by the thread that decided.
 
 use std::sync::{Arc, Weak};
 use std::task::Waker;
@@ -19,7 +19,8 @@ use crate::peers::{CirculatingMessage, FileName, FileOpener, Network, Outgoing, 
 use crate::scans::parts::{ScanParts, TablePage};
 use crate::tables::registry::Registry;
 
-/// Under the lock nothing is started, and nothing of others is woken or dropped: wakers and destructors are their code.
+/// The effects of decisions. Under the lock nothing is started, and nothing of others is woken or dropped, since wakers
+/// and destructors are their code.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     pub(super) loads: Vec<DecidedLoad>,
@@ -30,7 +31,7 @@ pub(super) struct Effects {
     /// Messages to neighbours on the ring.
     pub(super) circulating: Vec<(NodeId, CirculatingMessage)>,
     pub(super) fragments: Vec<OutgoingFragment>,
-    /// What carries them.
+    /// The network that carries the messages.
     pub(super) network: Option<Arc<dyn Network>>,
     /// Files that others ask for.
     pub(super) opening: Vec<(Weak<dyn FileOpener>, FileName)>,
@@ -44,9 +45,9 @@ pub(super) struct Effects {
     pub(super) evicted: Vec<Bytes>,
     /// Pages that went round.
     pub(super) released: Vec<Arc<Bytes>>,
-    /// Decoded columns that nobody needs.
+    /// Decoded columns that are no longer needed.
     pub(super) unneeded: Vec<Slice>,
-    /// A stage has requests for memory that wait, and had none before.
+    /// Whether a stage has requests for memory that wait, and had none before.
     pub(super) memory_wait_began: bool,
     /// Requests for memory that have ended.
     pub(super) slots: Vec<Arc<AnswerSlot>>,
@@ -56,11 +57,11 @@ pub(super) struct Effects {
     pub(super) files: Vec<TableFile>,
     /// The registry, after a panic.
     pub(super) registry: Registry,
-    /// Whom nobody tells anything any more.
+    /// Subscribers that get no more events, after a panic.
     pub(super) subscribers: Vec<Subscribers>,
-    /// What was done with other servers, after a panic.
+    /// The work for and with other servers, after a panic.
     pub(super) peers: Option<Box<Peers>>,
-    /// The pump has something to do.
+    /// Whether the pump has something to do.
     pub(super) rings: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The driver: core behind its lock, and what is shared beside it.
+//! The driver: core behind its lock, and the state that is shared beside it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -31,7 +31,7 @@ pub(crate) struct Driver {
     pub(super) state: Mutex<State>,
     pub(super) inbox: Inbox<Message>,
     bell: Arc<Bell>,
-    /// The runtime of loads is gone: whoever posts applies it.
+    /// Whether the runtime of loads is gone. Then each thread applies what it posts.
     pub(super) is_closed: AtomicBool,
     /// The serial number of the next request of a worker.
     pub(super) requests_made: AtomicU64,
@@ -48,7 +48,7 @@ pub(crate) struct Driver {
     open_files: OpenFiles,
     metadata_cache: Arc<MetadataCache>,
     extensions: Extensions,
-    /// What is shared with other servers, if anything is.
+    /// The options of sharing with other servers, if anything is shared.
     pub(super) shared_stores: OnceLock<ClusterOptions>,
 }
 
@@ -102,7 +102,7 @@ impl Driver {
         &self.cpu_scheduler
     }
 
-    /// Runs loads and timers. Timers are entered here because a stream may be polled outside of a runtime.
+    /// The runtime of loads and timers. Timers are entered here because a stream may be polled outside of a runtime.
     pub(crate) fn runtime(&self) -> &Handle {
         self.io_runtime.handle()
     }
@@ -135,14 +135,14 @@ impl Driver {
         &self.extensions
     }
 
-    /// Slices that all scans decoded and reused.
+    /// Counts of the slices that all scans decoded and reused.
     pub(crate) fn slices_of_all(&self) -> &Arc<SliceCounters> {
         &self.slices_of_all
     }
 }
 
 impl Drop for Driver {
-    /// The pump ends when it finds that there is no driver any more.
+    /// Rings the bell: the pump ends when it finds that the driver is gone.
     fn drop(&mut self) {
         self.bell.ring();
     }

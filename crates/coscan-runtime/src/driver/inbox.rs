@@ -1,4 +1,4 @@
-//! What others have posted for the owner of the state.
+//! Messages that others have posted for the owner of the state.
 
 use std::sync::PoisonError;
 
@@ -8,8 +8,8 @@ use crate::sync::{Mutex, MutexGuard};
 /// Messages in the order in which they came. It needs no bound: a message is the end of something that was counted when
 /// it began.
 ///
-/// Each is applied without delay: by the owner before it lets go, by a thread that becomes the owner, or by the pump, for
-/// which the bell rings.
+/// Each is applied without delay: by the owner before it releases the lock, by a thread that becomes the owner, or by
+/// the pump, for which the bell rings.
 #[derive(Debug)]
 pub(super) struct Inbox<M>(Mutex<Vec<M>>);
 
@@ -20,14 +20,14 @@ impl<M> Default for Inbox<M> {
 }
 
 impl<M> Inbox<M> {
-    /// Posts a message. Waits for nobody, and owns nothing.
+    /// Posts a message. Never waits, and does not become the owner.
     pub(super) fn post(&self, message: M, bell: &Bell) {
         if self.push(message) {
             bell.ring();
         }
     }
 
-    /// Posts a message that is applied at once: by `try_own`, or if another thread owns the state, by that one.
+    /// Posts a message that is applied at once: by `try_own`, or by another thread if that owns the state.
     pub(super) fn offer(&self, message: M, try_own: impl FnOnce()) {
         self.push(message);
         if !self.is_empty() {
@@ -35,14 +35,15 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// The owner has let go. What was offered since it last looked is left to the pump: this thread has done its part.
+    /// Called when the owner has released the lock. Messages that were offered since it last looked are left to the
+    /// pump.
     pub(super) fn release(&self, bell: &Bell) {
         if !self.is_empty() {
             bell.ring();
         }
     }
 
-    /// Swaps all messages for an empty list, whose space is used for the next ones.
+    /// Swaps all messages for an empty list, whose allocation is used for the next ones.
     pub(super) fn swap(&self, empty: &mut Vec<M>) {
         debug_assert!(empty.is_empty());
         std::mem::swap(&mut *self.lock(), empty);
@@ -52,7 +53,7 @@ impl<M> Inbox<M> {
         self.lock().is_empty()
     }
 
-    /// True if it was empty before.
+    /// Adds a message. Returns true if the inbox was empty before.
     fn push(&self, message: M) -> bool {
         let mut messages = self.lock();
         messages.push(message);
@@ -64,7 +65,7 @@ impl<M> Inbox<M> {
     }
 }
 
-/// Under random schedules, see [`crate::sync`].
+/// Tests under random schedules, see [`crate::sync`].
 #[cfg(all(test, feature = "shuttle"))]
 mod model {
     use std::sync::Arc;
@@ -80,7 +81,7 @@ mod model {
     /// The sender of a message, and its number.
     type Message = (u32, u32);
 
-    /// A state that knows what was applied to it.
+    /// A state that records what was applied to it.
     #[derive(Default)]
     struct World {
         inbox: Inbox<Message>,
@@ -111,7 +112,7 @@ mod model {
             });
         }
 
-        /// Ends when all messages are applied.
+        /// Applies messages until all have been applied.
         async fn pump(&self) {
             while self.own(self.applied.lock().unwrap()) < self.expected {
                 self.bell.listen(None).await;

@@ -1,4 +1,4 @@
-//! A load in flight, and what is left of it.
+//! A load in flight, and its remaining pages.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::io::load::Urgency;
 use crate::observe::metrics::ScanCounters;
 use crate::scans::parts::ScanParts;
 
-/// A load that is not over.
+/// A load that has not ended.
 #[derive(Debug)]
 pub(super) struct LoadInFlight {
     pub(super) urgency: Urgency,
     pub(super) chunk: ChunkIndex,
-    /// Of what it was decided for.
+    /// The parts of the scan that it was decided for.
     pub(super) parts: Arc<ScanParts>,
     pub(super) counters: Arc<ScanCounters>,
-    /// Pages that were not reported yet.
+    /// The number of pages that were not reported yet.
     pub(super) missing: usize,
     pub(super) failed: usize,
 }

@@ -1,4 +1,4 @@
-//! Loads: how they begin, and what comes of them.
+//! The beginnings and results of loads.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::io::load::Urgency;
 use crate::observe::events::EventKind;
 
 impl State {
-    /// A load of core: its pages are read from a store, or come from other servers.
+    /// Begins a load of core: its pages are read from a store, or come from other servers.
     pub(super) fn begin_load(
         &mut self,
         (load, scan): (LoadId, ScanId),
@@ -50,7 +50,7 @@ impl State {
         self.count_reading(pages, now);
     }
 
-    /// Pages of a load have been read from the store, or cannot be.
+    /// Handles pages of a load that have been read from the store, or cannot be.
     pub(super) fn pages_read(&mut self, load: LoadId, pages: Vec<PageRead>, now: Time) {
         self.count_read(&pages, now);
         self.pages_came(load, pages, now);
@@ -63,7 +63,7 @@ impl State {
         self.totals.bytes_read += read.map(|bytes| bytes.len() as u64).sum::<u64>();
     }
 
-    /// Pages of a load have come, or will not.
+    /// Handles pages of a load that have come, or will not.
     pub(super) fn pages_came(&mut self, load: LoadId, pages: Vec<PageRead>, now: Time) {
         let (count, mut failed) = (pages.len(), 0);
         for (page, read) in pages {
@@ -80,7 +80,7 @@ impl State {
         self.pages_over(load, count, failed, now);
     }
 
-    /// So many more pages of a load are reported, some of them failed. With the last one it ends.
+    /// Notes that more pages of a load are reported, some of them failed. The load ends with the last one.
     pub(super) fn pages_over(&mut self, load: LoadId, count: usize, failed: usize, now: Time) {
         let Some(in_flight) = self.loads.get_mut(&load) else { return };
         in_flight.missing -= count;
@@ -106,7 +106,7 @@ impl State {
         true
     }
 
-    /// These pages of a load will not come, and nobody needs them.
+    /// Fails pages of a load that will not come and that no scan needs.
     pub(super) fn fail_pages(&mut self, load: LoadId, pages: &[PageId], now: Time) {
         for &page in pages {
             self.core.page_failed(now, load, page);

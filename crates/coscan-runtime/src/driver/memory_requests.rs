@@ -7,31 +7,31 @@ use coscan_core::{TicketId, Time};
 
 use crate::memory::AnswerSlot;
 
-/// All requests that somebody still holds.
+/// All requests that are still held.
 #[derive(Debug, Default)]
 pub(super) struct MemoryRequests {
     pub(super) requests: BTreeMap<TicketId, Request>,
-    /// Those that wait, by the time at which they have waited for too long.
+    /// The requests that wait, by the time at which they have waited for too long.
     pub(super) waiting: BTreeSet<(Time, TicketId)>,
-    /// Those that were granted, by the earliest time at which the memory may be taken back.
+    /// The requests that were granted, by the earliest time at which the memory may be taken back.
     pub(super) granted: BTreeSet<(Time, TicketId)>,
 }
 
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) slot: Arc<AnswerSlot>,
-    /// How often the same worker was granted memory before and did not fetch it.
+    /// The number of times that the same worker was granted memory before and did not fetch it.
     pub(super) times_taken_back: u32,
     pub(super) phase: Phase,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Phase {
-    /// It waits, at most until then.
+    /// The request waits, at most until this time.
     Waiting(Time),
-    /// Memory was granted, which may be taken back then.
+    /// Memory was granted, which may be taken back at this time.
     Granted(Time),
-    /// It has waited for too long, or the memory was taken back.
+    /// The request has waited for too long, or the memory was taken back.
     Over,
 }
 
@@ -41,13 +41,13 @@ impl MemoryRequests {
         self.requests.insert(ticket, request);
     }
 
-    /// Removes a request. Returns the phase that it was in, too.
+    /// Removes a request. Returns it with the phase that it was in.
     pub(super) fn remove(&mut self, ticket: TicketId) -> Option<(Request, Phase)> {
         let phase = self.change(ticket, Phase::Over)?;
         self.requests.remove(&ticket).map(|request| (request, phase))
     }
 
-    /// A request enters a phase. Returns the one before.
+    /// Changes the phase of a request. Returns the one before.
     pub(super) fn change(&mut self, ticket: TicketId, phase: Phase) -> Option<Phase> {
         let request = self.requests.get_mut(&ticket)?;
         let before = std::mem::replace(&mut request.phase, phase);

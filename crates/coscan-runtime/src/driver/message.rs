@@ -1,4 +1,4 @@
-//! Messages to the owner of the state: what has ended, by name.
+//! Messages to the owner of the state: the ends of loads, requests and the like, by name.
 
 use bytes::Bytes;
 use coscan_core::{LoadId, PageId, PageIndex, ScanId, TableId, TicketId, WorkerIndex};
@@ -9,8 +9,8 @@ use crate::error::ScanError;
 use crate::peers::FragmentId;
 use crate::tables::registry::FileId;
 
-/// A worker's request for a chunk, and the chunk that answers it. The number is never used again: a message about a
-/// request touches nothing that came after it.
+/// A worker's request for a chunk, and the chunk that answers it. The number is never used again, so a message about a
+/// request affects nothing that came after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RequestId {
     pub(crate) scan: ScanId,
@@ -21,8 +21,8 @@ pub(crate) struct RequestId {
 /// A page, read or not.
 pub(crate) type PageRead = (PageId, Result<Bytes, ScanError>);
 
-/// What has ended. Plain data: no message holds a guard whose destructor posts. Each is applied in a bounded number of
-/// commands to core; what takes longer becomes a [walk](super::walks::Walk).
+/// The end of something. Plain data: no message holds a guard whose destructor posts. Each is applied in a bounded
+/// number of commands to core; what takes longer becomes a [walk](super::walks::Walk).
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Pages of a load, each read or not.
@@ -33,11 +33,11 @@ pub(crate) enum Message {
     ChunkOpened(RequestId),
     /// A worker cannot open its chunk, which returns to the scan. It will not take these decoded columns.
     ChunkReturned { request: RequestId, untaken: Vec<SliceKey> },
-    /// A worker takes nothing any more, whatever it has asked for.
+    /// A worker takes nothing any more, even if it has asked for something.
     WorkerGone(RequestId),
     /// A scan is no longer held.
     ScanDropped(ScanId),
-    /// Nobody waits for this memory any more: it was fetched, or is not wanted.
+    /// This memory is no longer waited for: it was fetched, or is not needed.
     MemoryRequestOver(TicketId),
     /// A column of a chunk is decoded.
     SliceDecoded(SliceKey),

@@ -1,19 +1,20 @@
-//! Runs core in real time: who owns its state, and what may happen when.
+//! Runs core in real time: the owner of its state, and what may happen when.
 //!
-//! [`Driver`] is what all of a manager share (`handle`). `owner` says who may change the [`State`](state::State) and how: by a
-//! call, by an offer, or by a [`Message`] in the `inbox`. `apply` has what messages and core's actions do to the state,
-//! `workers` what workers have asked for, `walks` what goes in steps. What is decided under the lock is carried out after
-//! it (`effects`). The `pump` is the task that does what destructors must not do themselves.
+//! [`Driver`] is shared by everything of a manager (`handle`). `owner` defines who may change the
+//! [`State`](state::State) and how: by a call, by an offer, or by a [`Message`] in the `inbox`. `apply` has the effects
+//! of messages and of core's actions on the state, `workers` the requests of workers, and `walks` the work that goes in
+//! steps. Decisions made under the lock are carried out after it (`effects`). The `pump` is the task that does what
+//! destructors must not do themselves.
 //!
-//! `peers` has other servers, if there are any.
+//! `peers` handles other servers, if there are any.
 //!
-//! Commands: on scans (`scans`), on answers to workers (`chunk_requests`, `revoke`), on pages (`pages`), on decoded columns
-//! (`slices`); registering, the manager's report and its record (`commands`). `reports` shows scans, tables and the pool to
-//! those who watch.
+//! Commands: on scans (`scans`), on answers to workers (`chunk_requests`, `revoke`), on pages (`pages`), on decoded
+//! columns (`slices`); registering, the manager's report and its record (`commands`). `reports` shows scans, tables and
+//! the pool to observers.
 //!
-//! Memory: `reserve` finds some to decode, `request_memory` and
-//! `memory_requests` have the workers that wait for it, `reclaim` takes it from
-//! where it is needed least, `credit` gets it from core for users who take it without the lock.
+//! Memory: `reserve` finds memory to decode, `request_memory` and `memory_requests` have the workers that wait for it,
+//! `reclaim` takes it from where it is needed least, and `credit` gets it from core for users who take it without the
+//! lock.
 
 mod apply;
 mod bypass;

@@ -1,21 +1,21 @@
-//! Who may change the state, and how.
+//! Ownership of the state, and the ways to change it.
 //!
-//! It has one owner at a time: the thread that holds its lock. The owner applies what others have posted, in order, then
-//! its own command, lets core decide, and lets go; only then does it carry out the [effects](super::effects). There are
-//! three ways in:
+//! The state has one owner at a time: the thread that holds its lock. The owner applies what others have posted, in
+//! order, then its own command, lets core decide, and releases the lock. Only then does it carry out the
+//! [effects](super::effects). There are three ways in:
 //!
 //! | way | who | waits for the lock |
 //! |---|---|---|
-//! | [`Driver::call`] | whoever needs an answer or starts something | yes |
+//! | [`Driver::call`] | callers that need an answer or start something | yes |
 //! | [`Driver::offer`] | reports of reads, of workers | no: if another thread owns the state, that one applies it |
-//! | [`Driver::post`] | destructors | no: whoever owns the state next applies it, at the latest the pump |
+//! | [`Driver::post`] | destructors | no: the next owner of the state applies it, at the latest the pump |
 //!
-//! Beside these, [`Driver::lock`] waits for the lock to look, or to change what core need not know. It applies nothing that
-//! was posted. The pump takes its turns as a call does.
+//! Beside these, [`Driver::lock`] waits for the lock to look, or to change what core need not know. It applies nothing
+//! that was posted. The pump takes its turns as a call does.
 //!
-//! A thread that holds the lock takes no other but those of the inbox, of [leases](crate::chunks::lease), of the decode
-//! cache, and of answers to requests for memory. A destructor never takes it: in debug builds [`InDestructor`] makes sure
-//! of that.
+//! A thread that holds the lock takes no other locks but those of the inbox, of [leases](crate::chunks::lease), of the
+//! decode cache, and of answers to requests for memory. A destructor never takes it: in debug builds [`InDestructor`]
+//! makes sure of that.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
@@ -52,7 +52,7 @@ impl Driver {
         })
     }
 
-    /// Reports what has ended. Waits for nobody; the messages of a thread are applied in order.
+    /// Reports the end of something. Never waits. The messages of a thread are applied in order.
     pub(crate) fn offer(self: &Arc<Self>, message: Message) {
         self.inbox.offer(message, || {
             if let Some(state) = self.try_lock() {
@@ -61,23 +61,23 @@ impl Driver {
         });
     }
 
-    /// Posts what has ended. It locks nothing but the inbox and calls nobody: destructors may do it.
+    /// Posts the end of something. It locks nothing but the inbox and runs no other code, so destructors may call it.
     pub(crate) fn post(self: &Arc<Self>, message: Message) {
         self.inbox.post(message, self.bell());
         if self.is_closed.load(Ordering::Acquire) {
-            // Nobody answers the bell any more.
+            // The pump is gone and does not answer the bell any more.
             let _allowed = InDestructor::except();
             self.call(|_, _| ());
         }
     }
 
-    /// Applies what was posted, then `act`, and carries out what was decided once the lock is released.
+    /// Applies what was posted, then `act`. Carries out the decisions once the lock is released.
     pub(super) fn own<A>(
         self: &Arc<Self>,
         mut state: Locked<'_>,
         act: impl FnOnce(&mut State, Time) -> A,
     ) -> A {
-        // Under the lock: core's time does not run backwards.
+        // The time is taken under the lock, so that core's time does not run backwards.
         let now = self.now();
         self.drain(&mut state, now);
         let answer = act(&mut state, now);
@@ -108,7 +108,7 @@ impl Driver {
         state.spare = messages;
     }
 
-    /// What is to be done after the lock is released.
+    /// The effects to be carried out after the lock is released.
     fn settle(&self, state: &mut State, now: Time) -> Effects {
         state.read_errors.clear();
         state.slices_left = STEP_SLICES;
@@ -118,7 +118,7 @@ impl Driver {
             state.armed = Some(time);
             state.effects.rings = true;
         }
-        // What was decided may let the pool shrink for those who wait to share a column.
+        // The decisions may let the pool shrink for workers that wait to share a column.
         let available_bytes = state.core.available_bytes();
         let has_grown = available_bytes > state.searched_available_bytes;
         state.searched_available_bytes = state.searched_available_bytes.min(available_bytes);
@@ -133,10 +133,11 @@ impl Driver {
         std::mem::take(&mut state.effects)
     }
 
-    /// Looks at the state, or changes what core need not know. What was posted before may not be applied yet.
+    /// Locks the state to look at it, or to change what core need not know. What was posted before may not be applied
+    /// yet.
     pub(super) fn lock(&self) -> Locked<'_> {
         InDestructor::check();
-        // After a panic the contents were given up at once: the lock may be taken.
+        // After a panic the contents were discarded at once, so the lock may be taken.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Locked::new(self, state)
     }
@@ -153,7 +154,7 @@ impl Driver {
 }
 
 impl Driver {
-    /// Carries out what this thread has decided. Threads may do so in another order than they decided in.
+    /// Carries out the decisions of this thread. Threads may do so in another order than they decided in.
     pub(super) fn carry_out(self: &Arc<Self>, mut effects: Effects) {
         let Effects {
             loads,
@@ -191,7 +192,7 @@ impl Driver {
         if *rings {
             self.bell().ring();
         }
-        // All else is dropped.
+        // Everything else is dropped here.
     }
 
     fn load(self: &Arc<Self>, decided: DecidedLoad) -> Load {
@@ -236,7 +237,7 @@ impl State {
         }
     }
 
-    /// When to look again, if no decision is due by then.
+    /// The time at which to look again, if no decision is due by then.
     pub(super) fn timeout(&self, now: Time) -> Option<Time> {
         let of_core = self.core.poll_timeout().filter(|&time| time > now);
         let of_memory = self.revocation_due(now).into_iter().chain(self.request_timeout());
@@ -245,11 +246,11 @@ impl State {
     }
 }
 
-/// Holds the lock. If a panic unwinds meanwhile, all scans are given up: core may be half changed, and going on could give
-/// wrong rows or wait for ever.
+/// A guard of the lock. If a panic unwinds meanwhile, all scans are ended: core may be half changed, and continuing
+/// could give wrong rows or wait for ever.
 pub(super) struct Locked<'a> {
     driver: &'a Driver,
-    /// `None` once it is released.
+    /// The guard; `None` once it is released.
     state: Option<MutexGuard<'a, State>>,
     was_panicking: bool,
 }

@@ -1,4 +1,4 @@
-//! Stored pages: loads bring them into the pool, idle and unneeded ones are evicted.
+//! Stored pages: loads bring them into the pool; idle and unneeded ones are evicted.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The pump: the task that applies what was posted, makes the steps of walks, calls core in time, and reclaims memory for
-//! those who wait.
+//! The pump: the task that applies what was posted, makes the steps of walks, calls core in time, and reclaims memory
+//! for waiting requests.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -15,32 +15,31 @@ use crate::options::Options;
 use crate::sync::bell::Bell;
 use crate::sync::destructor::InDestructor;
 
-/// After memory was looked for in vain the pump looks again at the earliest after this time, however often some is
-/// returned.
+/// The pause of the pump after it has looked for memory in vain, however often some is returned.
 const MEMORY_PAUSE: Duration = Duration::from_millis(1);
 
-/// Decoded columns and metadata that queries hold can be dropped once they do not, which they do not say: while requests
-/// wait and there are such columns or metadata, the pump looks at this interval.
+/// The interval at which the pump looks for memory while requests wait and there are decoded columns or metadata that
+/// queries hold. These can be dropped once queries release them, which is not reported.
 const UNUSED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// When the pump looks for memory for those who wait.
+/// The time at which the pump looks for memory for waiting requests.
 enum MemorySearch {
-    /// When the bell rings.
+    /// It looks when the bell rings.
     Idle,
-    /// It has looked in vain: not before then.
+    /// It has looked in vain, and does not look again before this time.
     Resting(Instant),
 }
 
-/// What the pump waits for.
+/// The event that the pump waits for.
 enum Next {
-    /// Nothing: there is more to do.
+    /// The pump does not wait, since there is more to do.
     Step,
-    /// The bell, at most for this time.
+    /// The pump waits for the bell, at most for this time.
     Bell(Option<Duration>),
 }
 
 impl Driver {
-    /// A driver, its pump, and a task that drops idle pages, values and footers as long as there is a driver.
+    /// Starts a driver, its pump, and a task that drops idle pages, values and footers as long as there is a driver.
     pub(crate) fn start(
         options: Options,
         io_runtime: IoRuntime,
@@ -53,7 +52,7 @@ impl Driver {
         driver
     }
 
-    /// One turn: one drain, and one step of one walk.
+    /// Makes one turn: one drain, and one step of one walk.
     fn turn(self: &Arc<Self>, search: &mut MemorySearch) -> Next {
         let (has_walks, timeout) = self.own(self.lock(), |state, now| {
             if state.core.poll_timeout().is_some_and(|time| time <= now) {
@@ -85,7 +84,7 @@ impl Driver {
         Next::Bell(timeout.into_iter().chain(search_in).min())
     }
 
-    /// Looks for memory that can be reclaimed for those who wait, if some was returned or it is time to look again.
+    /// Looks for memory that can be reclaimed for waiting requests, if some was returned or it is time to look again.
     fn search_memory(self: &Arc<Self>, search: &mut MemorySearch) {
         let credit = self.memory.credit();
         let is_due = match search {
@@ -96,13 +95,13 @@ impl Driver {
             return;
         }
         let has_rested = matches!(search, MemorySearch::Resting(_));
-        // What is returned from now on is found below, or rings the bell later.
+        // Memory that is returned from now on is found below, or rings the bell later.
         match has_rested {
             true => credit.mark_wanted(),
             false => drop(credit.clear_wanted()),
         }
         self.reclaim_for_requests();
-        // Those who wait to share a column look themselves, and mark again that they wait.
+        // Workers that wait to share a column look themselves, and mark again that they wait.
         self.memory.freed.notify_waiters();
         *search = match (self.waiting_requests.is_empty(), has_rested) {
             (true, _) | (false, true) => MemorySearch::Idle,
@@ -123,14 +122,14 @@ impl Driver {
         });
     }
 
-    /// The runtime of loads is gone, and the pump with it. Nobody waits for either from now on.
+    /// Ends all waits, because the runtime of loads is gone, and the pump with it.
     fn close(self: &Arc<Self>) {
         self.is_closed.store(true, Ordering::Release);
         self.call(|state, now| state.close(now));
         self.memory.freed.notify_waiters();
     }
 
-    /// Makes all turns that there are.
+    /// Makes turns until there is nothing left to do.
     #[cfg(test)]
     pub(super) fn settled(self: &Arc<Self>) {
         while matches!(self.turn(&mut MemorySearch::Idle), Next::Step) {}
@@ -141,7 +140,7 @@ async fn pump(closing: Closing, bell: Arc<Bell>) {
     let Closing(driver) = &closing;
     let mut search = MemorySearch::Idle;
     loop {
-        // The manager may go while this sleeps, and then rings.
+        // The manager may be dropped while this sleeps, and then rings.
         let next = driver.upgrade().map(|driver| driver.turn(&mut search));
         let Some(next) = next else { return };
         match next {
@@ -151,7 +150,7 @@ async fn pump(closing: Closing, bell: Arc<Bell>) {
     }
 }
 
-/// The runtime may go before the manager, even before it has polled the pump. Then this is dropped, and tells all that wait.
+/// Closes the driver when dropped. The runtime may be dropped before the manager, even before it has polled the pump.
 struct Closing(Weak<Driver>);
 
 impl Drop for Closing {

@@ -14,8 +14,8 @@ impl Driver {
         slices.into_iter().map(|key| state.interested(key)).collect()
     }
 
-    /// One round: drops metadata that is not in use, or if there is none decoded columns that no worker expects, or if
-    /// neither is enough footers of files closed meanwhile. True if it is worth trying again.
+    /// Reclaims memory once: drops metadata that is not in use; if there is none, decoded columns that no worker
+    /// expects; if neither is enough, footers of files closed meanwhile. Returns whether it is worth trying again.
     pub(crate) fn reclaim(self: &Arc<Self>, missing: MissingMemory) -> bool {
         // The search for closed files takes longest.
         self.reclaim_unused(missing) || self.open_files().forget_closed()
@@ -33,7 +33,7 @@ impl Driver {
             && self.reclaim_metadata(missing)
     }
 
-    /// Drops unused metadata until the missing bytes are free, or there is no more; false if none was dropped.
+    /// Drops unused metadata until the missing bytes are free, or there is no more. Returns false if none was dropped.
     pub(super) fn reclaim_metadata(&self, missing: MissingMemory) -> bool {
         let metadata_bytes = || self.memory.usage().metadata_bytes;
         let before_bytes = metadata_bytes();
@@ -43,8 +43,8 @@ impl Driver {
         })
     }
 
-    /// Drops decoded columns that no worker expects and at most `scans_max` scans need, those that fewest scans need
-    /// first, until the missing bytes are free. If all of them are too few, none is dropped, and the result is false.
+    /// Drops decoded columns that no worker expects and at most `scans_max` scans need, least needed first, until the
+    /// missing bytes are free. If all of them are too few, drops none and returns false.
     pub(super) fn reclaim_slices(
         self: &Arc<Self>,
         missing: MissingMemory,
@@ -74,7 +74,7 @@ impl Driver {
                 dropped_bytes += kept.bytes;
             }
         }
-        // Zero if workers have taken all of them meanwhile.
+        // The sum is zero if workers have taken all of them meanwhile.
         dropped_bytes > 0
     }
 }

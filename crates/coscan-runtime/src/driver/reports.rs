@@ -1,4 +1,5 @@
-//! What goes on, for those who watch. Scans and chunks are looked at a few at a time: the lock is not held for all.
+//! Reports on the activity, for observers. Scans and chunks are looked at a few at a time, so the lock is not held for
+//! all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +14,13 @@ use crate::observe::scan_report::{ScanReport, ScanWait};
 use crate::observe::watching::{ScanBytes, TableReport};
 use crate::tables::registry::TableNames;
 
-/// Scans that are reported on while the lock is held once.
+/// The number of scans that are reported on while the lock is held once.
 const STEP_SCANS: usize = 16;
 
-/// Slices (chunks times column groups) that a map is made of while the lock is held once.
+/// The number of slices (chunks times column groups) that a map is made of while the lock is held once.
 const STEP_SLICES: usize = 1024;
 
-/// Pages that are looked at while the lock is held once.
+/// The number of pages that are looked at while the lock is held once.
 const STEP_PAGES: usize = 1024;
 
 impl Driver {
@@ -49,12 +50,12 @@ impl Driver {
             if !goes_on {
                 return Some(survey.into_map());
             }
-            // Who waits for the lock gets it now.
+            // Threads that wait for the lock get it now.
             std::thread::yield_now();
         }
     }
 
-    /// What one more scan would read of these pages.
+    /// The bytes that one more scan would read of these pages.
     pub(crate) fn scan_bytes(&self, pages: &[PageId]) -> ScanBytes {
         let mut bytes = ScanBytes::default();
         for pages in pages.chunks(STEP_PAGES) {
@@ -95,7 +96,7 @@ impl State {
         known.map(report).collect()
     }
 
-    /// Tells those who watch of a decision.
+    /// Reports a decision to observers.
     pub(super) fn note_event(&mut self, action: &Action) {
         let state = self.core.state();
         let now = state.now();
@@ -154,7 +155,7 @@ impl State {
         })
     }
 
-    /// What a scan waits for, and since when.
+    /// The reason why a scan waits, and since when.
     fn wait_of(&self, id: ScanId, running: &RunningScan, now: Time) -> (ScanWait, Time) {
         if running.failed.is_some() {
             return (ScanWait::Failed, now);

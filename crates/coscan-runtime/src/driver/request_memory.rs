@@ -1,4 +1,4 @@
-//! A worker requests memory of core, and fetches the answer when it is polled.
+//! Requests of workers for memory of core. The answer is fetched when the worker is polled.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::error::ScanError;
 use crate::memory::{Answer, AnswerSlot, Reservation};
 use crate::sync::destructor::InDestructor;
 
-/// How often the pump reclaims memory for those who wait before it does something else.
+/// The most times that the pump reclaims memory for waiting requests before it does something else.
 const RECLAIM_ATTEMPTS_MAX: usize = 16;
 
-/// A request for memory. Whoever drops it does not want it any more.
+/// A request for memory, which is withdrawn when this is dropped.
 pub(super) struct MemoryRequest {
     driver: Arc<Driver>,
     ticket: TicketId,
@@ -27,7 +27,7 @@ impl Driver {
     /// Requests memory to decode. It is [taken back](super::revoke) if it is not fetched for long.
     ///
     /// # Errors
-    /// [`ScanError::Exhausted`] if it is more than there can ever be; why no scan can run.
+    /// [`ScanError::Exhausted`] if it is more than there can ever be; the reason why no scan can run.
     pub(super) fn request_memory(
         self: &Arc<Self>,
         stage: MemoryStage,
@@ -48,7 +48,7 @@ impl Driver {
         };
         let ticket = self.call_then(ask, |state, ticket| {
             if state.lacks_memory() {
-                // The pump looks for memory outside of core, too.
+                // The pump also looks for memory outside of core.
                 state.credit.mark_wanted();
                 state.effects.rings = true;
             }
@@ -57,12 +57,12 @@ impl Driver {
         Ok(MemoryRequest { driver: Arc::clone(self), ticket, slot })
     }
 
-    /// Reclaims memory outside of core for those who wait, as far as that helps.
+    /// Reclaims memory outside of core for waiting requests, as far as that helps.
     pub(super) fn reclaim_for_requests(self: &Arc<Self>) {
         let mut refused_bytes = u64::MAX;
         for _ in 0..RECLAIM_ATTEMPTS_MAX {
             let collect = |state: &mut State, now| {
-                // Otherwise it is for those who wait to share a column.
+                // Otherwise the memory is for workers that wait to share a column.
                 if state.lacks_memory() {
                     state.collect_credit(now);
                 }
@@ -77,7 +77,8 @@ impl Driver {
 }
 
 impl State {
-    /// Fewer bytes than `refused_bytes` that are missing to the request that is next, or to the one that misses least.
+    /// The bytes that are missing to the next request, or to the one that misses least, if they are fewer than
+    /// `refused_bytes`.
     fn next_missing(&self, refused_bytes: u64) -> Option<MissingMemory> {
         let helps = |missing: &MissingMemory| missing.bytes > 0 && missing.bytes < refused_bytes;
         let next = self.core.unmet_memory_requests().next();
@@ -85,7 +86,7 @@ impl State {
         next.filter(helps).or_else(|| self.core.missing_memory().filter(helps))
     }
 
-    /// Core has met a request.
+    /// Notes that core has met a request.
     pub(super) fn grant_request(&mut self, ticket: TicketId, bytes: u64, now: Time) {
         let memory = Reservation::granted(&self.credit, bytes);
         let request = self.memory_requests.requests.get(&ticket);
@@ -95,7 +96,7 @@ impl State {
         self.memory_requests.change(ticket, Phase::Granted(due));
     }
 
-    /// Nobody waits for it any more.
+    /// Ends a request that is no longer waited for.
     pub(super) fn end_request(&mut self, ticket: TicketId, now: Time) {
         let Some((request, phase)) = self.memory_requests.remove(ticket) else { return };
         match phase {
@@ -109,12 +110,12 @@ impl State {
         self.effects.slots.push(request.slot);
     }
 
-    /// When the next request has waited for too long.
+    /// The time at which the next request has waited for too long.
     pub(super) fn request_timeout(&self) -> Option<Time> {
         self.memory_requests.waiting.first().map(|&(until, _)| until)
     }
 
-    /// Ends requests that have waited for too long, also those of workers that nobody polls: others are next.
+    /// Ends requests that have waited for too long, even if their workers are not polled, so that others are next.
     pub(super) fn time_out_requests(&mut self, now: Time) {
         while let Some(&(until, ticket)) = self.memory_requests.waiting.first()
             && until <= now
@@ -126,14 +127,14 @@ impl State {
         }
     }
 
-    /// Takes back memory that was granted and not fetched for long. True if there was any.
+    /// Takes back memory that was granted and not fetched for long. Returns whether there was any.
     pub(super) fn revoke_unfetched_memory(&mut self, now: Time) -> bool {
         let mut bytes = 0;
         while let Some(&(due, ticket)) = self.memory_requests.granted.first()
             && due <= now
         {
             self.memory_requests.change(ticket, Phase::Over);
-            // If it was fetched meanwhile, the message that says so is on its way.
+            // If it was fetched meanwhile, the message that reports so is in flight.
             let memory = self.memory_requests.requests[&ticket].slot.take_back();
             bytes += memory.map_or(0, Reservation::into_bytes);
         }
@@ -146,7 +147,7 @@ impl State {
         self.memory_requests.granted.first().map(|&(due, _)| due)
     }
 
-    /// Nobody will meet the requests: those who wait are told.
+    /// Closes all requests, because none will be met any more.
     pub(super) fn close_requests(&mut self) {
         let now = self.core.state().now();
         for (ticket, request) in std::mem::take(&mut self.memory_requests).requests {
@@ -158,7 +159,7 @@ impl State {
 }
 
 impl MemoryRequest {
-    /// The answer, once it is there.
+    /// Waits for the answer.
     pub(super) async fn answered(&self) -> Answer {
         std::future::poll_fn(|context| self.slot.poll_fetch(context)).await
     }

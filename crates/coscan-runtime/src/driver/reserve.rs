@@ -13,11 +13,11 @@ use crate::error::ScanError;
 use crate::memory::{Answer, Reservation};
 use crate::tables::metadata_reservation::MetadataReservation;
 
-/// Memory is short once a worker has waited for longer than this.
+/// The wait of a worker after which memory is short.
 const SHORTAGE_AFTER: Duration = Duration::from_millis(10);
 
 impl Driver {
-    /// Memory for a column that other scans will take, too. If there is too little, decoded columns that at most
+    /// Takes memory for a column that other scans will take, too. If there is too little, decoded columns that at most
     /// `scans_max` scans need are dropped for it.
     pub(crate) fn try_reserve_to_share(
         self: &Arc<Self>,
@@ -43,13 +43,13 @@ impl Driver {
         }
     }
 
-    /// Memory for decoding, if there is or can be enough, and no request has waited for too long to be overtaken.
+    /// Takes memory for decoding, if there is or can be enough, and no request has waited for too long to be overtaken.
     pub(crate) fn try_reserve(
         self: &Arc<Self>,
         bytes: u64,
         stage: MemoryStage,
     ) -> Option<Reservation> {
-        // A request for nothing overtakes all.
+        // A request for zero bytes overtakes all.
         let may_overtake = bytes == 0 || !self.waiting_requests.is_closed_to(stage, self.now());
         if may_overtake { self.find_memory(bytes) } else { None }
     }
@@ -58,7 +58,7 @@ impl Driver {
         self.reclaiming(|| Reservation::try_new(&self.memory, bytes))
     }
 
-    /// Memory for a scan to decode, as soon as there is enough.
+    /// Waits for memory for a scan to decode, until there is enough.
     ///
     /// # Errors
     /// [`ScanError::Exhausted`] if queries hold it for too long, or it is more than there can ever be.
@@ -94,7 +94,7 @@ impl Driver {
         self.waiting_requests.until_waited(SHORTAGE_AFTER, now, self.runtime()).await;
     }
 
-    /// Whether the pump is gone, and with it who would serve those who wait.
+    /// Whether the pump is gone, which serves waiting requests.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
@@ -105,17 +105,17 @@ impl Driver {
 
     /// Waits until memory is returned, at most until `end`. `freed` was made before memory was looked for.
     pub(crate) async fn wait_for_memory(&self, freed: Notified<'_>, end: Instant) {
-        // Without a ring: the pump would look for memory, wake this worker, and so on.
+        // The bell is not rung here: the pump would look for memory, wake this worker, and so on.
         self.memory.credit().mark_wanted();
         let freed = {
             let _runtime = self.runtime().enter();
             tokio::time::timeout_at(end, freed)
         };
-        // Either way the caller looks again.
+        // In either case the caller looks again.
         let _ = freed.await;
     }
 
-    /// Memory for metadata that a query cannot do without.
+    /// Takes memory for metadata that a query cannot do without.
     ///
     /// # Errors
     /// [`ScanError::Exhausted`] if queries hold it.

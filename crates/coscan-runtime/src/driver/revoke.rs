@@ -1,4 +1,4 @@
-//! Chunks and memory are taken back from workers that nobody polls, when others lack space or memory.
+//! Chunks and memory are taken back from workers that are not polled, when others lack space or memory.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use super::message::RequestId;
 use super::state::State;
 use super::workers::Phase;
 
-/// A worker loses a chunk or memory only if it was not polled for this long: longer than the processors are busy with other
-/// workers. After each loss it has twice as long, so that a slow consumer makes progress.
+/// The time without a poll after which a worker may lose a chunk or memory: longer than the processors are busy with
+/// other workers. It doubles after each loss, so that a slow consumer makes progress.
 const REVOKE_AFTER: Duration = Duration::from_millis(500);
 
-/// Operators that are refused look for chunks to take back at most once in this time.
+/// The least time between two searches for chunks to take back for operators that are refused.
 const OPERATOR_PAUSE: Duration = Duration::from_millis(10);
 
-/// The time doubles at most so often, to half a minute.
+/// The number of times that the time doubles at most, to half a minute.
 const DOUBLINGS_MAX: u32 = 6;
 
 pub(super) fn after(time: Time, wait: Duration) -> Time {
@@ -28,25 +28,25 @@ pub(super) fn revocable_at(since: Time, times: u32) -> Time {
 }
 
 impl State {
-    /// When to look for what can be taken back, if others lack it.
+    /// The time at which to look for something to take back, if others lack it.
     pub(super) fn revocation_due(&self, now: Time) -> Option<Time> {
         let lacks_memory = self.lacks_memory();
         let pages =
             (lacks_memory || self.core.lacks_space()).then(|| self.workers.first_using_pages());
         let pages = pages.flatten().map(|first| revocable_at(first, 0));
         let memory = lacks_memory.then(|| self.unfetched_memory_revocable_at()).flatten();
-        // What was due when it was last looked for and was not taken back is at work, or has longer.
+        // Workers that were due at the last search and lost nothing are at work, or have longer.
         let again = after(self.looked_for_unused, REVOKE_AFTER);
         let next = |due: Time| if due > self.looked_for_unused { due.max(now) } else { again };
         pages.into_iter().chain(memory).map(next).min()
     }
 
-    /// Whether someone waits for memory.
+    /// Whether a request for memory waits.
     pub(super) fn lacks_memory(&self) -> bool {
         self.core.oldest_memory_request(MemoryStage::Opening).is_some()
     }
 
-    /// Takes back something that others lack. True if there was any.
+    /// Takes back something that others lack. Returns whether there was any.
     pub(super) fn revoke_for_others(&mut self, now: Time) -> bool {
         if self.lacks_memory() || self.core.lacks_space() {
             self.looked_for_unused = now;
@@ -55,14 +55,14 @@ impl State {
         is_any | (self.core.lacks_space() && self.revoke_chunks(now))
     }
 
-    /// Takes back what helps those who miss memory. True if there was any.
+    /// Takes back something that helps requests that miss memory. Returns whether there was any.
     pub(super) fn revoke_for_memory(&mut self, now: Time) -> bool {
         let is_any = self.revoke_unfetched_memory(now);
-        // Chunks that are returned do not always make the pool give up more.
+        // Returned chunks do not always let the pool shrink further.
         is_any | (self.core.bytes_kept_in_use() > 0 && self.revoke_chunks(now))
     }
 
-    /// The same for an operator, which may ask often: chunks are looked for now and then.
+    /// Takes back memory for an operator, which may ask often, so chunks are looked for only now and then.
     pub(super) fn revoke_for_operator(&mut self, now: Time) -> bool {
         if now >= after(self.looked_for_unused, OPERATOR_PAUSE) {
             self.looked_for_unused = now;
@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// Takes back the chunks of workers that were not polled for long. True if there were any.
+    /// Takes back the chunks of workers that were not polled for long. Returns whether there were any.
     fn revoke_chunks(&mut self, now: Time) -> bool {
         let mut is_any = false;
         let due = Time(now.0.saturating_sub(after(Time(0), REVOKE_AFTER).0));

@@ -14,7 +14,7 @@ use crate::scans::request::ScanLabel;
 /// A registered scan.
 #[derive(Clone, Debug)]
 pub(crate) struct RunningScan {
-    /// What it reads.
+    /// The parts of chunks that it reads.
     pub(crate) parts: Arc<ScanParts>,
     pub(crate) label: ScanLabel,
     /// When it was registered.
@@ -25,12 +25,12 @@ pub(crate) struct RunningScan {
     pub(crate) activity: Arc<WorkerActivity>,
     /// The chunks that its workers were handed.
     pub(crate) handed: Vec<(ChunkIndex, WorkerIndex)>,
-    /// How often in a row a chunk was taken back from each of its workers.
+    /// The number of times in a row that a chunk was taken back from each of its workers.
     pub(crate) revocations: BTreeMap<WorkerIndex, u32>,
     pub(crate) failed: Option<ScanError>,
-    /// No more chunks are handed out, nor those that are returned.
+    /// Whether no more chunks are handed out, nor those that are returned.
     pub(crate) is_closed: bool,
-    /// It is no longer held: only what it needs is still to be dropped.
+    /// Whether it is no longer held, so that only its needs are still to be dropped.
     pub(crate) has_ended: bool,
 }
 

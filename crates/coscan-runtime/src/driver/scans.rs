@@ -1,4 +1,4 @@
-//! Commands on scans: start, extend, prune, fail, close, end, and what they were handed.
+//! Commands on scans: start, extend, prune, fail, close, end, and the chunks that they were handed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::ScanError;
 use crate::observe::events::EventKind;
 
 impl Driver {
-    /// Registers a scan, step by step: the lock is not held for all its chunks.
+    /// Registers a scan step by step, so that the lock is not held for all its chunks.
     pub(crate) fn start_scan(
         self: &Arc<Self>,
         spec: &ScanSpec,
@@ -21,7 +21,7 @@ impl Driver {
     ) -> Result<ScanId, ScanError> {
         let mut steps = steps(&spec.chunks).into_iter();
         let chunks = steps.next().unwrap_or_default();
-        // By this first step core decides whether the scan reads selected pages or whole chunks.
+        // Core decides by this first step whether the scan reads selected pages or whole chunks.
         let first = ScanSpec { chunks, ..spec.clone() };
         let id = self.growing_pool(|state, now| {
             let id = state.core.start_scan(now, first.clone())?;
@@ -47,10 +47,10 @@ impl Driver {
         Ok(id)
     }
 
-    /// A running scan needs these chunks, too.
+    /// Adds chunks to the needs of a running scan.
     ///
     /// # Errors
-    /// Why not, and of which of them.
+    /// The reason, and the chunks that were not added.
     pub(crate) fn extend_scan(
         self: &Arc<Self>,
         scan: ScanId,
@@ -82,14 +82,14 @@ impl Driver {
         })
     }
 
-    /// Registers chunks; if the pool is too small only because it has given way to others, it grows for them.
+    /// Registers chunks. If the pool is too small only because it has shrunk for others, it grows for them.
     fn growing_pool<R>(
         self: &Arc<Self>,
         register: impl Fn(&mut State, Time) -> Result<R, StartScanError>,
     ) -> Result<R, ScanError> {
         let pool_bytes = self.memory.pool_ceiling_bytes();
         loop {
-            // In one call: what the pool has grown by could be gone before the next one.
+            // This takes one call, since the growth of the pool could be lost before the next one.
             let (registered, missing) = self.call(|state, now| {
                 let registered = state.check().and_then(|()| Ok(register(state, now)?));
                 let chunk_bytes = match registered {
@@ -115,7 +115,7 @@ impl Driver {
         }
     }
 
-    /// A scan no longer needs these chunks. Returns how many of them it did need.
+    /// Removes chunks from the needs of a scan. Returns how many of them it did need.
     pub(crate) fn prune_scan(self: &Arc<Self>, scan: ScanId, chunks: &[ChunkIndex]) -> usize {
         let step = |chunks: &[ChunkIndex]| {
             self.call(|state, now| {
@@ -144,7 +144,8 @@ impl Driver {
     /// Ends a scan and reports on it. All that it held is released when this returns.
     pub(crate) fn cancel_scan(self: &Arc<Self>, scan: ScanId) -> ScanCounts {
         let report = self.call(|state, _| {
-            // First: a worker must not end as if it had been handed all chunks because the others are dropped.
+            // The scan fails first: a worker must not end as if it had been handed all chunks
+            // because the others are dropped.
             state.fail(scan, &ScanError::Cancelled);
             state.core.report(scan).unwrap_or_default()
         });
@@ -174,13 +175,13 @@ impl Driver {
         self.call(|state, _| is_handed_out(state, scan).then(|| handed(state, scan)))
     }
 
-    /// Hands out no more chunks of a scan, nor those that its workers return from now on. Returns what they were
-    /// handed.
+    /// Hands out no more chunks of a scan, nor those that its workers return from now on. Returns the chunks that they
+    /// were handed.
     pub(crate) fn close_scan(self: &Arc<Self>, scan: ScanId) -> Vec<(ChunkIndex, usize)> {
-        // What workers are handed meanwhile counts as handed out.
+        // Chunks that workers are handed meanwhile count as handed out.
         while self.call(|state, now| state.drop_needs(scan, now)) {}
         self.call(|state, now| {
-            // Chunks that were returned meanwhile.
+            // These chunks were returned meanwhile.
             let needed: Vec<_> = state.needed(scan).collect();
             state.core.prune_scan(now, scan, needed);
             if let Some(running) = state.scans.get_mut(&scan) {

@@ -1,4 +1,4 @@
-//! Decoded columns: core is told of them, and says when no scan needs them any more.
+//! Decoded columns. Core is told of them, and reports when no scan needs them any more.
 
 use super::decoded_slices::CoreSlice;
 use super::state::State;
@@ -13,7 +13,7 @@ impl State {
         slices.map(|(table, chunk, group)| state.slice_interest(table, chunk, group)).sum()
     }
 
-    /// A column of a chunk is decoded. Core says when no scan needs it any more, which may be now.
+    /// Notes that a column of a chunk is decoded. Core reports when no scan needs it any more, which may be now.
     pub(super) fn note_decoded(&mut self, key: SliceKey) {
         for slice in self.slices_of(key) {
             if self.decoded_slices.add(key, slice) {
@@ -22,13 +22,14 @@ impl State {
         }
     }
 
-    /// No scan of this table needs the slice any more.
+    /// Handles a slice that no scan of this table needs any more.
     pub(super) fn slice_unneeded(&mut self, slice: CoreSlice) {
         for key in self.decoded_slices.columns_of(slice) {
             if self.interested(key) == 0 {
                 self.drop_slice(key);
             } else {
-                // A table that lists the file since it was decoded: core shall say when its scans are done.
+                // A table may list the file since the column was decoded. Core shall report when
+                // its scans are done.
                 self.note_decoded(key);
             }
         }
@@ -41,13 +42,13 @@ impl State {
         }
     }
 
-    /// Drops a decoded column unless workers expect it; true if it was there.
+    /// Drops a decoded column unless workers expect it. Returns true if it was there.
     pub(super) fn drop_slice(&mut self, key: SliceKey) -> bool {
         let Some(slice) = self.decoded.remove_unexpected(key) else { return false };
         self.effects.unneeded.push(slice);
         let listed = self.slices_of(key);
         for slice in self.decoded_slices.remove(key) {
-            // The index of a chunk that was retired meanwhile may be another's.
+            // The index of a chunk that was retired meanwhile may belong to another one.
             if listed.contains(&slice) {
                 self.core.slice_dropped(slice.0, slice.1, slice.2);
             }

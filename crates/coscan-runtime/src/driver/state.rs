@@ -1,6 +1,6 @@
 //! The state that the driver's lock guards: core, the bytes of pages, registered scans and tables.
 //!
-//! It is given the time and waits for nobody; what it decides to do outside is noted in its [`Effects`].
+//! It is passed the time and never waits. Its decisions for the outside are noted in its [`Effects`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) struct Totals {
     pub(super) bytes_read: u64,
     pub(super) bytes_delivered: u64,
     pub(super) decisions: u64,
-    /// Nanoseconds under the lock.
+    /// Nanoseconds spent under the lock.
     pub(super) decision_ns: u64,
 }
 
@@ -50,37 +50,37 @@ pub(super) struct State {
     pub(super) loads: BTreeMap<LoadId, LoadInFlight>,
     /// Other servers, if there are any.
     pub(super) peers: Option<Box<Peers>>,
-    /// Those that have ended stay until core has dropped what they need.
+    /// The registered scans. Those that have ended stay until core has dropped their needs.
     pub(super) scans: BTreeMap<ScanId, RunningScan>,
     pub(super) workers: Workers,
-    /// Why pages could not be read, until core has decided which scans fail for it.
+    /// The reasons why pages could not be read, until core has decided which scans fail for them.
     pub(super) read_errors: BTreeMap<PageId, ScanError>,
-    /// What goes in steps. The pump makes the steps, one walk after the other.
+    /// Work that goes in steps. The pump makes the steps, one walk after the other.
     pub(super) walks: VecDeque<Walk>,
     /// Slices that core may still forget while the lock is held this time.
     pub(super) slices_left: usize,
     /// Scans that have ended and still have a walk.
     pub(super) ended_scans: usize,
-    /// Memory that core has handed out, for those who take some without the lock.
+    /// The memory that core has handed out, for users who take it without the lock.
     pub(super) credit: Arc<Credit>,
     pub(super) memory_requests: MemoryRequests,
     pub(super) decoded: Arc<DecodeCache>,
-    /// Of which slices of core columns are decoded.
+    /// The slices of core of which columns are decoded.
     pub(super) decoded_slices: DecodedSlices,
-    /// When the pump last looked for what it could take back from workers that nobody polls.
+    /// The time when the pump last looked for something to take back from workers that are not polled.
     pub(super) looked_for_unused: Time,
-    /// When credit was last marked as wanted because the pool lacks it.
+    /// The time when credit was last marked as wanted because the pool lacks it.
     pub(super) wanted_for_pool: Option<Time>,
     /// The time until which the pump sleeps.
     pub(super) armed: Option<Time>,
     pub(super) effects: Effects,
     pub(super) totals: Totals,
     pub(super) taps: Subscribers,
-    /// Memory that core could have handed out when the pump last looked for some.
+    /// The memory that core could have handed out when the pump last looked for some.
     pub(super) searched_available_bytes: u64,
-    /// Messages are swapped with this.
+    /// An empty list with which messages are swapped.
     pub(super) spare: Vec<Message>,
-    /// Why no scan runs any more, if so.
+    /// The reason why no scan runs any more, if none does.
     end: Option<ScanError>,
 }
 
@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// Gives up all scans and registrations, because a panic has left them half changed. No scan can start any more.
+    /// Ends all scans and registrations, because a panic has left them half changed. No scan can start any more.
     pub(super) fn poison(&mut self) {
         let mut core = ActiveBufferManager::new(self.core.config(), PolicyKind::default().build());
         self.keep_handed_out(&mut core);
@@ -151,14 +151,14 @@ impl State {
         self.close_requests();
     }
 
-    /// No scan can run any more, because the runtime of loads is gone: all fail now, and nothing is read for them.
+    /// Fails all scans and reads nothing more for them, because the runtime of loads is gone.
     pub(super) fn close(&mut self, now: Time) {
         self.end.get_or_insert(ScanError::ShutDown);
         let scans: Vec<_> = self.scans.keys().copied().collect();
         for &scan in &scans {
             self.fail(scan, &ScanError::ShutDown);
         }
-        // Nobody makes their steps from now on.
+        // No later step would be made.
         self.make_all_steps(now);
         self.close_requests();
     }
@@ -187,7 +187,7 @@ impl State {
         self.scans.len() - self.ended_scans
     }
 
-    /// Passes on what core has recorded. If it is no longer written, recording ends.
+    /// Passes on the record of core. If it is no longer written, recording ends.
     pub(super) fn pass_on_record(&mut self) {
         let Some(recorder) = &self.recorder else { return };
         if !recorder.pass_on(self.core.take_entries()) {

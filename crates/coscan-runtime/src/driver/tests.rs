@@ -29,7 +29,7 @@ async fn table() -> Arc<ParquetTable> {
 pub(super) async fn table_of_chunks(chunk_rows: u64) -> Arc<ParquetTable> {
     let ids = Int64Array::from_iter_values(0..ROWS as i64);
     let batch = RecordBatch::try_from_iter([("id", Arc::new(ids) as _)]).unwrap();
-    // Pages of a few rows: then it can be split into as many chunks.
+    // Pages have few rows, so that the file can be split into that many chunks.
     let pages =
         WriterProperties::builder().set_data_page_row_count_limit(10).set_write_batch_size(10);
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(pages.build())).unwrap();
@@ -43,7 +43,7 @@ pub(super) async fn table_of_chunks(chunk_rows: u64) -> Arc<ParquetTable> {
     Arc::new(ParquetTable::open(vec![file], options).await.unwrap())
 }
 
-/// As if core had found a broken invariant.
+/// Panics as if core had found a broken invariant.
 fn panic_inside(driver: &Arc<Driver>) {
     let panicked = catch_unwind(AssertUnwindSafe(|| driver.call(|_, _| panic!("on purpose"))));
     panicked.unwrap_err();
@@ -57,7 +57,7 @@ async fn a_panic_inside_fails_all_scans_and_leaves_no_worker_waiting() {
     let driver = manager.operator_memory().driver;
     let mut working = manager.scan(&table, &[0], &[0..ROWS as u64]).unwrap();
     working.next().await.unwrap().unwrap();
-    // No load ends before the panic: no other task runs.
+    // No load ends before the panic, since no other task runs.
     manager.evict_unneeded();
     let mut waiting = manager.scan(&table, &[0], &[0..ROWS as u64]).unwrap();
     assert!(waiting.next().now_or_never().is_none());
@@ -71,7 +71,7 @@ async fn a_panic_inside_fails_all_scans_and_leaves_no_worker_waiting() {
     }
     let refused = manager.scan(&table, &[0], &[0..ROWS as u64]).unwrap_err();
     assert!(refused.to_string().contains("make a new one"), "{refused}");
-    // As if the panic had come while a table was being registered.
+    // This simulates a panic while a table was being registered.
     assert!(driver.registering(|_, _| ()).is_none());
     let late = manager.register(Arc::clone(table.table()));
     assert!(matches!(manager.scan(&late, &[0], &[]), Err(ScanError::Broken)));
@@ -166,7 +166,7 @@ async fn a_release_that_comes_late_unpins_no_other_chunk() {
     let first_id = first.id();
     drop(first.await.unwrap().unwrap());
     let second = driver.request_chunk(id, worker).await.unwrap().unwrap();
-    // As if these had been posted late.
+    // This simulates messages that were posted late.
     driver.post(Message::ChunkOpened(first_id));
     driver.post(Message::ChunkReturned { request: first_id, untaken: Vec::new() });
     assert_eq!(manager.report().chunks_in_use, 1);

@@ -1,4 +1,4 @@
-//! What takes too long for one hold of the lock goes in steps, which the pump makes between other work.
+//! Work that takes too long for one hold of the lock goes in steps, which the pump makes between other work.
 
 use coscan_core::{ChunkIndex, ScanId, Time};
 
@@ -7,17 +7,17 @@ use super::walk::{STEP_CHUNKS, Walk};
 use crate::observe::events::EventKind;
 use crate::tables::registry::STEP_SLICES;
 
-/// Files that are released while the lock is held once.
+/// The number of files that are released while the lock is held once.
 const STEP_FILES: usize = 64;
 
 impl State {
-    /// Makes a step of the first walk; false if there is none.
+    /// Makes a step of the first walk. Returns false if there is none.
     pub(super) fn step(&mut self, now: Time) -> bool {
         let Some(walk) = self.walks.pop_front() else { return false };
         match self.walk(walk, now) {
-            // No other walk relies on it.
+            // No other walk relies on this one.
             Some(walk @ (Walk::LetGo | Walk::RenewOwners)) => self.walks.push_back(walk),
-            // Later walks may rely on earlier ones: a table is released after the scans of it.
+            // Later walks may rely on earlier ones: a table is released after its scans.
             Some(rest) => self.walks.push_front(rest),
             None => {}
         }
@@ -46,7 +46,7 @@ impl State {
         self.effects.rings = true;
     }
 
-    /// A scan has ended: it takes nothing any more, and what it needs is dropped.
+    /// Ends a scan: it takes nothing any more, and its needs are dropped.
     pub(super) fn end_scan(&mut self, scan: ScanId, now: Time) {
         let Some(running) = self.scans.get_mut(&scan).filter(|running| !running.has_ended) else {
             return;
@@ -55,19 +55,19 @@ impl State {
         self.ended_scans += 1;
         self.announce_end(scan);
         for worker in self.workers.of(scan) {
-            // Those that wait are told, and find that the scan is gone.
+            // Workers that wait are woken, and find that the scan is gone.
             self.effects.woken.extend(self.workers.take_waker(scan, worker));
             self.withdraw(now, scan, worker);
         }
         self.begin(Walk::EndScan(scan), now);
     }
 
-    /// Begins a walk after those of scans that have ended: a table is released after the scans of it.
+    /// Begins a walk after those of scans that have ended, since a table is released after its scans.
     pub(super) fn begin_after_ended_scans(&mut self, walk: Walk, now: Time) {
         if self.ended_scans == 0 { self.begin(walk, now) } else { self.leave_to_pump(walk) }
     }
 
-    /// Something was released, or a scan or a load has ended: what nobody holds may go.
+    /// Begins to remove what is no longer held, after something was released, or a scan or a load has ended.
     pub(super) fn remove_unused(&mut self, now: Time) {
         let is_at_it = self.walks.iter().any(|walk| matches!(walk, Walk::LetGo));
         if !is_at_it {
@@ -75,7 +75,7 @@ impl State {
         }
     }
 
-    /// Makes one step. Returns what is left, if anything is.
+    /// Makes one step. Returns the rest of the walk, if there is any.
     fn walk(&mut self, walk: Walk, now: Time) -> Option<Walk> {
         match walk {
             Walk::DropNeeds(scan) => self.drop_needs(scan, now).then_some(walk),
@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// Drops a step of what a scan needs; true if there may be more.
+    /// Drops a step of the needs of a scan. Returns true if there may be more.
     pub(super) fn drop_needs(&mut self, scan: ScanId, now: Time) -> bool {
         let needed: Vec<ChunkIndex> = self.needed(scan).take(STEP_CHUNKS).collect();
         let is_step = needed.len() == STEP_CHUNKS;

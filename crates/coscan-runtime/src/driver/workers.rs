@@ -1,4 +1,4 @@
-//! The workers of all scans: what they have asked for, and what they were answered.
+//! The workers of all scans: their requests, and the answers to these.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -16,12 +16,12 @@ use crate::error::ScanError;
 #[derive(Debug)]
 struct Request {
     serial: u64,
-    /// When this phase began.
+    /// The time when this phase began.
     since: Time,
     phase: Phase,
 }
 
-/// How far a request is.
+/// The phase of a request.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// Core has not decided yet.
@@ -35,7 +35,7 @@ pub(super) enum Phase {
     Revoked,
     /// The worker has opened its chunk, whose pages are no longer in use.
     Opened,
-    /// No more chunks, or the reason why there are none. The worker fetches it when it is polled.
+    /// There are no more chunks, for a reason if it is an error. The worker fetches this when it is polled.
     Ended(Result<(), ScanError>),
 }
 
@@ -58,32 +58,32 @@ pub(super) struct Workers {
     requests: BTreeMap<(ScanId, WorkerIndex), Request>,
     /// Workers that core counts as at work: they were handed a chunk, and neither ask, nor pause, nor have stopped.
     pub(super) at_work: BTreeSet<(ScanId, WorkerIndex)>,
-    /// Workers whose chunks' pages are in use, by the time since when they are.
+    /// Workers whose chunks' pages are in use, by the time since which they are.
     using_pages: BTreeSet<(Time, ScanId, WorkerIndex)>,
 }
 
 impl Workers {
-    /// Chunks whose pages are in use.
+    /// The number of chunks whose pages are in use.
     pub(super) fn chunks_in_use(&self) -> usize {
         self.using_pages.len()
     }
 
-    /// Since when the first of them are.
+    /// The time since which the first of them have been in use.
     pub(super) fn first_using_pages(&self) -> Option<Time> {
         self.using_pages.first().map(|&(since, ..)| since)
     }
 
-    /// Workers that have held the pages of a chunk since this time or before, with the time since when they have.
+    /// Workers that have held the pages of a chunk since this time or before, with the time since which they have.
     pub(super) fn using_pages_since(&self, time: Time) -> Vec<(Time, ScanId, WorkerIndex)> {
         self.using_pages.iter().copied().take_while(|(since, ..)| *since <= time).collect()
     }
 
-    /// The phase of the worker's latest request, whichever that is.
+    /// The phase of the worker's latest request, whichever request that is.
     pub(super) fn phase_of(&self, scan: ScanId, worker: WorkerIndex) -> Option<&Phase> {
         self.requests.get(&(scan, worker)).map(|request| &request.phase)
     }
 
-    /// The worker's latest request, whichever that is: its serial number and phase.
+    /// The serial number and phase of the worker's latest request, whichever request that is.
     pub(super) fn request_of(&self, scan: ScanId, worker: WorkerIndex) -> Option<(u64, &Phase)> {
         self.requests.get(&(scan, worker)).map(|request| (request.serial, &request.phase))
     }
@@ -114,7 +114,7 @@ impl Workers {
         }
     }
 
-    /// A worker asks. Returns the phase of the request that this one replaces.
+    /// Notes a new request of a worker. Returns the phase of the request that it replaces.
     pub(super) fn ask(&mut self, id: RequestId, now: Time) -> Option<Phase> {
         let replaced = self.advance(id, Phase::Waiting { waker: None }, now);
         self.at_work.remove(&(id.scan, id.worker));
@@ -140,7 +140,7 @@ impl Workers {
         Ok(before.and_then(Phase::into_waker))
     }
 
-    /// The worker goes on to its next phase. Returns the one before.
+    /// Moves a request to its next phase. Returns the one before.
     pub(super) fn advance(&mut self, id: RequestId, phase: Phase, now: Time) -> Option<Phase> {
         let (key, uses_pages) = ((id.scan, id.worker), phase.uses_pages());
         let before = self.requests.insert(key, Request { serial: id.serial, since: now, phase });
@@ -151,7 +151,7 @@ impl Workers {
         before
     }
 
-    /// Forgets the worker: it has gone. Returns the phase of its request.
+    /// Forgets a worker that has gone. Returns the phase of its request.
     pub(super) fn remove(&mut self, scan: ScanId, worker: WorkerIndex) -> Option<Phase> {
         self.at_work.remove(&(scan, worker));
         let before = self.requests.remove(&(scan, worker));
@@ -180,14 +180,14 @@ impl Workers {
         self.requests.range(workers_of(scan)).map(|(&(_, worker), _)| worker).collect()
     }
 
-    /// Forgets all. Returns the wakers of those that wait.
+    /// Forgets all workers. Returns the wakers of those that wait.
     pub(super) fn clear(&mut self) -> Vec<Waker> {
         let Self { requests, .. } = std::mem::take(self);
         requests.into_values().filter_map(|request| request.phase.into_waker()).collect()
     }
 }
 
-/// Nobody waits for the answer.
+/// The answer is not waited for.
 pub(super) struct NotWaiting;
 
 /// All workers that a scan may have.

@@ -1,4 +1,4 @@
-//! One load: reads its pages, tries again what failed, and always reports. It ends early when no scan needs its pages.
+//! One load: it reads its pages, retries what failed, and always reports. It ends early when no scan needs its pages.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,27 +21,28 @@ use crate::scans::parts::{ScanParts, TablePage};
 use crate::sync::destructor::InDestructor;
 use crate::tables::snapshot::Snapshot;
 
-/// Takes the pages of loads.
+/// The receiver of the pages of loads.
 pub(crate) trait LoadOwner: fmt::Debug + Send + Sync {
-    /// Ends a load, these pages of which are not reported, unless a scan needs any of them. Whether it has ended.
+    /// Ends a load, these pages of which are not reported, unless a scan needs any of them. Returns whether it has
+    /// ended.
     fn give_up(self: Arc<Self>, load: LoadId, pages: &[PageId]) -> bool;
 
-    /// Pages of a load, each read or not.
+    /// Receives pages of a load, each read or not.
     fn report_pages(self: Arc<Self>, load: LoadId, pages: Vec<(PageId, Result<Bytes, ScanError>)>);
 
-    /// A load was dropped before it had reported these pages, as a runtime does that shuts down.
+    /// Notes that a load was dropped before it had reported these pages, as happens when a runtime shuts down.
     fn load_dropped(self: Arc<Self>, load: LoadId, pages: Vec<PageId>);
 }
 
-/// A decided load. One that never reports would hold its reserved space and its scans for ever: when it is dropped, as a
-/// tokio runtime does that shuts down, it reports its remaining pages as failed.
+/// A decided load. One that never reports would hold its reserved space and its scans for ever. So when it is dropped,
+/// as happens when a tokio runtime shuts down, it reports its remaining pages as failed.
 #[derive(Debug)]
 pub(crate) struct Load {
     pub(crate) owner: Arc<dyn LoadOwner>,
     pub(crate) id: LoadId,
     pub(crate) unreported: BTreeSet<TablePage>,
     pub(crate) source: Arc<Source>,
-    /// Of the scan that it was decided for.
+    /// The counters of the scan that it was decided for.
     pub(crate) counters: Arc<ScanCounters>,
 }
 
@@ -66,7 +67,7 @@ impl Urgency {
         self.0.send_replace(true);
     }
 
-    /// Waits until it is urgent.
+    /// Waits until the load is urgent.
     async fn is_urgent(&self) {
         self.0.subscribe().wait_for(|&is_urgent| is_urgent).await.expect("the sender is here");
     }
@@ -75,7 +76,7 @@ impl Urgency {
 /// A page, read or not.
 type Outcome = (TablePage, Result<Bytes, ScanError>);
 
-/// How often a load that gets nothing asks whether a scan still needs its pages.
+/// The interval at which a load that gets nothing asks whether a scan still needs its pages.
 const NEED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the pages of a load and reports them as they come, until none is left or no scan needs the others.
@@ -85,7 +86,7 @@ pub(crate) async fn run(mut load: Load) {
     add_time(&load.counters.read_ns, started.elapsed());
 }
 
-/// Neighbours that are read together.
+/// Pages that are neighbours and are read together.
 struct Group {
     table: usize,
     requests: Vec<PageRequest>,
@@ -110,7 +111,8 @@ impl Load {
                     }
                 }
                 Ok(None) => return,
-                // Its requests are dropped: what hangs must not keep others waiting.
+                // Its requests are dropped, so that a request that hangs does not keep others
+                // waiting.
                 Err(_) if self.give_up() => return,
                 Err(_) => {}
             }
@@ -178,7 +180,7 @@ impl Load {
 }
 
 impl Source {
-    /// The page of core that a page is.
+    /// The page of core for a page of a table.
     fn page_id(&self, (table, page): TablePage) -> PageId {
         self.snapshot(table).page_id(page)
     }

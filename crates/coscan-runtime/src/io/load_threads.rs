@@ -1,13 +1,13 @@
 //! The threads of loads.
 //!
-//! A poll of a query may take milliseconds. A load on the same thread would notice the device's answer that late, and the
-//! device would be idle meanwhile. So loads have threads of their own, which the operating system wakes at once.
+//! A poll of a query may take milliseconds. A load on the same thread would notice the device's answer that late, and
+//! the device would be idle meanwhile. So loads have threads of their own, which the operating system wakes at once.
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::options::{OptionsError, cores};
 
-/// Cores for each thread: one thread keeps up with a device of some gigabytes per second.
+/// The number of cores for each thread. One thread keeps up with a device of some gigabytes per second.
 const CORES_PER_THREAD: usize = 4;
 
 /// The tokio runtime of a manager's loads and timers.
@@ -19,10 +19,10 @@ pub(crate) struct IoRuntime {
 }
 
 impl IoRuntime {
-    /// On threads of its own.
+    /// Creates a runtime on threads of its own.
     pub(crate) fn on_own_threads() -> Result<Self, OptionsError> {
         let runtime = Builder::new_multi_thread()
-            // One more, so that loads go on while the pump looks for memory.
+            // There is one more thread, so that loads continue while the pump looks for memory.
             .worker_threads(cores().div_ceil(CORES_PER_THREAD) + 1)
             .thread_name("coscan-reads")
             .enable_all()
@@ -31,7 +31,7 @@ impl IoRuntime {
         Ok(Self { handle: runtime.handle().clone(), own: Some(runtime) })
     }
 
-    /// On a runtime that the program uses, too.
+    /// Uses a runtime that the program uses, too.
     pub(crate) fn on(runtime: &Handle) -> Self {
         Self { handle: runtime.clone(), own: None }
     }
@@ -42,7 +42,7 @@ impl IoRuntime {
 }
 
 impl Drop for IoRuntime {
-    /// Waits for nothing: this may run in one of the loads, or in an async task.
+    /// Does not wait: this may run in one of the loads, or in an async task.
     fn drop(&mut self) {
         if let Some(runtime) = self.own.take() {
             runtime.shutdown_background();

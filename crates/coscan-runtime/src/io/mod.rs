@@ -1,4 +1,4 @@
-//! From a decided load to bytes: threads, requests in flight, retries. It decides nothing about what to read.
+//! From a decided load to bytes: threads, requests in flight, retries. Nothing here decides what to read.
 
 pub(crate) mod concurrency_limit;
 pub(crate) mod load;

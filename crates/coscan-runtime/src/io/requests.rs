@@ -33,7 +33,7 @@ impl StoreRequests {
         Self { limits, bytes_max, timeout: options.read_timeout, retries }
     }
 
-    /// How reads that failed are tried again.
+    /// The policy by which failed reads are retried.
     pub(crate) fn retries(&self) -> &RetryPolicy {
         &self.retries
     }
@@ -47,7 +47,7 @@ impl StoreRequests {
     /// urgent, and waits for the answer.
     ///
     /// # Errors
-    /// As the request fails; or it panics, or takes too long.
+    /// The error of the request, or an error if it panics or takes too long.
     pub(crate) async fn send<T>(
         &self,
         device: &Device,
@@ -56,7 +56,7 @@ impl StoreRequests {
         request: impl Future<Output = Result<T, ReadError>>,
     ) -> Result<T, ScanError> {
         let admission = self.limits.of(device).admit(bytes, urgent).await;
-        // The timeout begins here: the wait for admission is not the store's fault.
+        // The timeout begins here, since the wait for admission is not the store's fault.
         let timeout = self.timeout;
         let answer = AssertUnwindSafe(request).catch_unwind();
         let answer = match tokio::time::timeout(timeout, answer).await {
@@ -66,7 +66,7 @@ impl StoreRequests {
         };
         match &answer {
             Ok(_) => admission.answered(),
-            // Other errors are of the file: they say nothing of the device.
+            // Other errors concern the file, not the device.
             Err(error) if error.is_retryable() => admission.failed(),
             Err(_) => drop(admission),
         }

@@ -1,4 +1,4 @@
-//! How reads that failed are tried again: in halves, after pauses, and page by page only at last.
+//! Retries of failed reads: in halves, after pauses, and page by page only at the last attempt.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::error::ScanError;
 
-/// The longest pause before the first retry; it doubles with each.
+/// The longest pause before the first retry. It doubles with each.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 /// The longest pause before a store that asks to slow down is asked again.
 const SLOW_DOWN_PAUSE: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ const SLOW_DOWN_PAUSE_MAX: Duration = Duration::from_secs(2);
 pub(crate) struct RetryPolicy {
     /// The number of attempts.
     pub(crate) attempts: u32,
-    /// How long a store may ask to slow down.
+    /// The time for which a store may ask to slow down.
     pub(crate) slow_down_max: Duration,
     pub(crate) jitter: Jitter,
 }
@@ -26,15 +26,15 @@ pub(crate) struct RetryPolicy {
 /// An attempt to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    /// From 1.
+    /// The number of the attempt, counted from 1.
     number: u32,
     /// The longest pause before the next.
     pause: Duration,
-    /// Since when the store has asked to slow down, and the longest pause before it is asked again.
+    /// The time since which the store has asked to slow down, and the longest pause before it is asked again.
     slow_down: Option<(Instant, Duration)>,
 }
 
-/// What follows a failed attempt.
+/// The reaction to a failed attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retry {
     pub(crate) attempt: Attempt,
@@ -42,13 +42,13 @@ pub(crate) struct Retry {
     pub(crate) split: Split,
 }
 
-/// What becomes of a request that is made again.
+/// The split of a request that is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
-    /// The same request: the store refused all that it got.
+    /// The request is sent again whole, since the store refused all of it.
     Whole,
     Halves,
-    /// Only pages that fail again count as failed.
+    /// Each page is requested alone. Only pages that fail again count as failed.
     Pages,
 }
 
@@ -78,7 +78,7 @@ impl RetryPolicy {
 }
 
 impl Split {
-    /// The groups that are requested next.
+    /// The groups of pages that are requested next.
     pub(crate) fn groups<T>(self, mut pages: Vec<T>) -> Vec<Vec<T>> {
         match self {
             Self::Whole => vec![pages],

@@ -1,4 +1,4 @@
-//! A query's registered need of a joint table, and what its workers take.
+//! A query's registered need of a joint table, and the batches that its workers take.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,22 +23,23 @@ use crate::tables::snapshot::runs;
 /// The columns and joint chunks that a query needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JointScanRequest {
-    /// For each table columns, as indexes into the fields of its schema; none if only the number of its rows matters.
+    /// The columns of each table, as indexes into the fields of its schema; none if only the number of its rows
+    /// matters.
     pub columns: Vec<Vec<usize>>,
     /// The joint chunks.
     pub chunks: Vec<usize>,
     /// The number of workers that share the scan, at least one.
     pub workers: usize,
-    /// The share of the query beside others, at least 1: one of weight 2 is served as if it had half as much left.
+    /// The share of the query beside others, at least 1. One of weight 2 is served as if it had half as much left.
     pub weight: u32,
-    /// Who it is for.
+    /// The query and table that it is for.
     pub label: ScanLabel,
 }
 
-/// A registered scan of a joint table. All workers of a query take from it; each joint chunk goes to the worker that asks
-/// first.
+/// A registered scan of a joint table. All workers of a query take from it. Each joint chunk goes to the worker that
+/// asks first.
 ///
-/// It ends when it and the streams of its workers are dropped: all that it held is released.
+/// It ends when it and the streams of its workers are dropped. All that it held is then released.
 #[derive(Debug)]
 pub struct JointScan {
     handle: Arc<ScanHandle>,
@@ -57,7 +58,7 @@ pub struct JointBatch {
 }
 
 /// The batches of one worker of a joint scan: joint chunk after joint chunk, in the order in which the scheduler hands
-/// them out. Within one, table by table, in the order of rows.
+/// them out. Within one, they come table by table, in the order of rows.
 ///
 /// Drop it to stop. The other workers of the scan get all joint chunks but the one that it has already given rows of,
 /// whose remaining rows are lost. After an error it ends, and so do the other workers of the scan.
@@ -107,7 +108,7 @@ impl JointScan {
         Ok(Arc::new(Self { handle, table: table.clone() }))
     }
 
-    /// The batches that one of its workers takes. Call it once for each worker.
+    /// The batches that one of its workers takes. Call this once for each worker.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -132,18 +133,19 @@ impl JointScan {
         &self.handle.parts().columns_of(table).schema
     }
 
-    /// Gives up joint chunks that have not been handed out yet; returns how many, without those that have no rows.
+    /// Removes joint chunks that have not been handed out yet from its needs. Returns how many, without those that have
+    /// no rows.
     pub fn prune(&self, chunks: &[usize]) -> usize {
         let known = chunks.iter().filter_map(|&chunk| self.table.layout().core_chunk(chunk));
         self.handle.driver().prune_scan(self.handle.id(), &known.collect::<Vec<_>>())
     }
 
-    /// Ends it now: all that it held is released. Its workers get [`ScanError::Cancelled`] if they ask again.
+    /// Ends the scan now and releases all that it held. Its workers get [`ScanError::Cancelled`] if they ask again.
     pub fn cancel(&self) {
         self.handle.cancel();
     }
 
-    /// Its counters so far. Chunks are joint chunks, those without rows are not counted.
+    /// Its counters so far. Chunks are joint chunks; those without rows are not counted.
     #[must_use]
     pub fn metrics(&self) -> ScanMetrics {
         self.handle.metrics()

@@ -1,4 +1,5 @@
-//! Tables that are clustered alike, to be scanned together: the rows of one range of keys come together [CS11 §5.2].
+//! Tables that are clustered alike, to be scanned together, so that the rows of one range of keys come together [CS11
+//! §5.2].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,9 +17,9 @@ use crate::tables::table::SharedTable;
 
 /// Tables that are scanned together, and the rows of each that belong together. Cheap to clone.
 ///
-/// The scheduler sees a joint table as one table, whose column groups are those of all its tables. A *joint chunk* holds
-/// a range of rows of each table; where it begins and ends does not depend on the tables' own chunks. Pages are those of
-/// the tables: all scans of them share them. Two joint tables of the same files and ranges are the same to the scheduler.
+/// The scheduler sees a joint table as one table, whose column groups are those of all its tables. A *joint chunk*
+/// holds a range of rows of each table. Its bounds do not depend on the tables' own chunks. Pages are those of the
+/// tables: all scans of them share them. Two joint tables of the same files and ranges are the same to the scheduler.
 #[derive(Clone, Debug)]
 pub struct JointTable {
     open: Arc<OpenJoint>,
@@ -30,7 +31,7 @@ struct OpenJoint {
     id: TableId,
     tables: Vec<SharedTable>,
     layout: Arc<JointLayout>,
-    /// For the layout.
+    /// The memory of the layout.
     _memory: MetadataReservation,
 }
 
@@ -43,7 +44,7 @@ impl JointTable {
         check(tables, chunks)?;
         let snapshots: Vec<_> = tables.iter().map(|table| Arc::clone(table.snapshot())).collect();
         let layout = Arc::new(JointLayout::new(&snapshots, chunks));
-        // On a manager that has panicked no scan starts: any id will do.
+        // On a manager that has panicked no scan starts, so any id will do.
         let id = place(driver, &snapshots, chunks, &layout).unwrap_or(TableId(0));
         let open = OpenJoint {
             _memory: MetadataReservation::of_held(driver.memory(), layout.memory_bytes()),
@@ -73,8 +74,8 @@ impl JointTable {
         self.open.id
     }
 
-    /// Stored bytes of these columns of the largest joint chunk: the pool must hold as much. Columns are indexes into the
-    /// fields of each table's schema.
+    /// The stored bytes of these columns of the largest joint chunk, which the pool must be able to hold. Columns are
+    /// indexes into the fields of each table's schema.
     ///
     /// # Panics
     /// If there is no such table or column.
@@ -97,9 +98,10 @@ impl JointTable {
     }
 }
 
-/// Registers a joint table, step by step: the lock is not held for all its chunks. `None` if the manager has panicked.
+/// Registers a joint table step by step, so that the lock is not held for all its chunks; `None` if the manager has
+/// panicked.
 ///
-/// Others may register the same one meanwhile. Steps that one of them has made are made for all.
+/// Others may register the same joint table meanwhile. Steps that one of them has made are made for all.
 fn place(
     driver: &Arc<Driver>,
     tables: &[Arc<Snapshot>],
@@ -125,7 +127,8 @@ fn place(
     Some(id)
 }
 
-/// Checks that the ranges of each table ascend within it, and that no file is listed twice: a chunk has a page once.
+/// Checks that the ranges of each table ascend within it, and that no file is listed twice, since a chunk lists a page
+/// once.
 fn check(tables: &[SharedTable], chunks: &[Vec<Range<u64>>]) -> Result<(), JointTableError> {
     if tables.is_empty() {
         return Err(JointTableError::NoTables);
@@ -161,7 +164,7 @@ fn check(tables: &[SharedTable], chunks: &[Vec<Range<u64>>]) -> Result<(), Joint
 impl Drop for OpenJoint {
     fn drop(&mut self) {
         let _destructor = InDestructor::enter();
-        // Before its tables, which are dropped after this: then nothing lists their pages any more.
+        // This precedes the drop of its tables, so that nothing lists their pages any more by then.
         self.driver.post(Message::JointTableReleased(self.id));
     }
 }

@@ -1,4 +1,4 @@
-//! Where keys begin in a table that is sorted by them: what a join index summary says [CS11 §2.6.2].
+//! The rows at which keys begin in a table that is sorted by them, as a join index summary gives them [CS11 §2.6.2].
 
 use std::ops::Range;
 
@@ -16,13 +16,13 @@ use crate::manager::BufferManager;
 use crate::scans::request::{ScanLabel, ScanRequest};
 use crate::tables::table::SharedTable;
 
-/// For each key, the first row of a table whose key is not before it; the number of rows of the table if all are. The
-/// table is sorted by `column` as `options` say, without NULLs. Keys may come in any order.
+/// Finds for each key the first row of a table whose key is not before it; the number of rows of the table if all are.
+/// The table is sorted by `column` as `options` say, without NULLs. Keys may come in any order.
 ///
 /// Statistics decide most of it. Only the row groups that they leave open are read, by a scan of the column, and their
-/// rows are checked: `None` if one is NULL or out of order, or if values of that type have no order. Then the table is
-/// not sorted so. The file of a row out of order keeps that ([`ParquetFile::is_unordered`]): it is not read again for the
-/// same answer.
+/// rows are checked. The result is `None` if one is NULL or out of order, or if values of that type have no order; then
+/// the table is not sorted as claimed. The file with a row out of order records that ([`ParquetFile::is_unordered`]),
+/// so that it is not read again for the same answer.
 ///
 /// # Errors
 /// If the column does not exist, the keys have another type, or the scan fails.
@@ -114,7 +114,7 @@ impl SortedFiles<'_> {
         files.into_iter().any(|file| self.table.is_unordered(file, self.column, self.is_descending))
     }
 
-    /// Keeps that the file of a row is not sorted.
+    /// Records that the file of a row is not sorted.
     fn note_unordered(&self, row: u64) {
         let chunk = self.table.layout().chunks_in(row..row + 1).next();
         let file = chunk.map(|chunk| self.table.chunk_file(chunk));
@@ -130,7 +130,7 @@ fn has_nulls(statistics: &ChunkStatistics) -> bool {
     statistics.null_count.iter().flatten().any(|count| count > 0)
 }
 
-/// Values in a form that compares as the table is sorted.
+/// Values in a form that compares in the order of the table.
 fn convert(converter: &RowConverter, values: &ArrayRef) -> Rows {
     let converted = converter.convert_columns(std::slice::from_ref(values));
     converted.expect("the values have the type that the converter was made for")
@@ -148,12 +148,12 @@ fn nth_row(ranges: &[Range<u64>], mut position: u64) -> u64 {
     ranges.last().map_or(0, |range| range.end)
 }
 
-/// The zones of a table, and what statistics say of the keys in them.
+/// The zones of a table, and bounds of the keys in them from statistics.
 struct Zones<'a> {
     rows: &'a [Range<u64>],
-    /// For each zone, a bound that no key up to its end is after; `None` if there is none.
+    /// For each zone, a bound that no key up to the zone's end is after; `None` if there is none.
     highest: Vec<Option<OwnedRow>>,
-    /// For each zone, a bound that no key from its start on is before.
+    /// For each zone, a bound that no key from the zone's start on is before.
     lowest: Vec<Option<OwnedRow>>,
 }
 
@@ -188,8 +188,8 @@ impl<'a> Zones<'a> {
         Self { rows, highest, lowest }
     }
 
-    /// The zones before which all keys are before this one, and after which none is: one of them may begin with such keys
-    /// and end with others. There are hardly ever two.
+    /// The zones that may hold the first row of a key: all keys in zones before them are before `key`, and none in
+    /// zones after them is. One may begin with keys before it and end with others. There are hardly ever two.
     fn open_for(&self, key: Row<'_>) -> Range<usize> {
         let is_before =
             |bound: &Option<OwnedRow>| bound.as_ref().is_some_and(|bound| bound.row() < key);

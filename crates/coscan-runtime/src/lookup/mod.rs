@@ -1,5 +1,5 @@
-//! A few rows: the first ones of a table, read past the scheduler, and those where keys begin in a sorted one, by
-//! statistics and a scan.
+//! Reads of a few rows: the first rows of a table, read past the scheduler, and the rows where keys begin in a sorted
+//! table, by statistics and a scan.
 
 pub(crate) mod find_rows;
 pub(crate) mod first_rows;

@@ -6,20 +6,20 @@ use std::task::{Context, Poll, Waker};
 use super::reservation::Reservation;
 use crate::sync::{Mutex, MutexGuard};
 
-/// What comes of a request for memory.
+/// The result of a request for memory.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// The memory.
+    /// The memory was granted.
     Granted(Reservation),
-    /// It was granted but not fetched for long, and others needed it: ask again.
+    /// The memory was granted but not fetched for long, and others needed it: the worker asks again.
     TakenBack,
-    /// It could not be met in time.
+    /// The request could not be met in time.
     TimedOut,
-    /// Nobody will answer.
+    /// The request will not be answered.
     Closed,
 }
 
-/// Where the answer to a request for memory waits until the worker is polled.
+/// The place where the answer to a request for memory waits until the worker is polled.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerSlot(Mutex<State>);
 
@@ -30,14 +30,14 @@ struct State {
 }
 
 impl AnswerSlot {
-    /// Puts the answer in. Returns whom to wake, once no lock is held.
+    /// Puts the answer in. Returns the waker to wake once no lock is held.
     pub(crate) fn fill(&self, answer: Answer) -> Option<Waker> {
         let mut state = self.lock();
         state.answer = Some(answer);
         state.waker.take()
     }
 
-    /// Takes memory back that was not fetched: then the worker asks again. `None` if there is none.
+    /// Takes back memory that was not fetched, so that the worker asks again; `None` if there is none.
     pub(crate) fn take_back(&self) -> Option<Reservation> {
         let mut state = self.lock();
         match state.answer.take() {
@@ -52,7 +52,7 @@ impl AnswerSlot {
         }
     }
 
-    /// There will be no answer, unless there is one already. Returns whom to wake, once no lock is held.
+    /// Closes the slot without an answer, unless there is one already. Returns the waker to wake once no lock is held.
     pub(crate) fn close(&self) -> Option<Waker> {
         let mut state = self.lock();
         state.answer.get_or_insert(Answer::Closed);
@@ -77,7 +77,7 @@ impl AnswerSlot {
     }
 }
 
-/// Under random schedules, see [`crate::sync`].
+/// Tests under random schedules, see [`crate::sync`].
 #[cfg(all(test, feature = "shuttle"))]
 mod model {
     use std::future::poll_fn;

@@ -1,4 +1,4 @@
-//! The budget as its users see it: they take credit, and ask the owner for more where that is too little.
+//! The budget as its users see it: they take credit, and ask the owner for more if that is too little.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,14 +11,14 @@ use super::usage::{MemoryUse, MemoryUser};
 use crate::options::Options;
 use crate::sync::bell::Bell;
 
-/// The owner of the budget, who hands out credit.
+/// The owner of the budget, which hands out credit.
 pub(crate) trait CreditOwner: Send + Sync {
-    /// Takes memory that is not free. Waits for nobody.
+    /// Takes memory that is not free. Never waits.
     ///
     /// # Errors
     /// The missing bytes.
     fn take(&self, user: MemoryUser, bytes: u64) -> Result<(), MissingMemory>;
-    /// Covers what was taken beyond the credit, as far as the pool can give way.
+    /// Covers what was taken beyond the credit, as far as the pool can shrink.
     fn cover(&self);
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct MemoryBudget {
     pool_ceiling_bytes: AtomicU64,
     credit: Arc<Credit>,
     owner: Weak<dyn CreditOwner>,
-    /// What the pool holds now, and the most that all held at once so far.
+    /// The bytes that the pool holds now, and the most that all held at once so far.
     pool_held_bytes: AtomicU64,
     held_bytes_max: AtomicU64,
     /// Notified after memory was returned.
@@ -43,7 +43,8 @@ impl std::fmt::Debug for MemoryBudget {
 
 impl MemoryBudget {
     pub(crate) fn new(options: &Options, owner: Weak<dyn CreditOwner>, bell: Arc<Bell>) -> Self {
-        // A part of the ceiling at the start: so much free memory is worth collecting, wherever the ceiling moves.
+        // This is a part of the ceiling at the start: this much free memory is worth collecting,
+        // wherever the ceiling moves.
         let free_bytes_max = options.memory_limits().quantum_bytes();
         Self {
             budget_bytes: options.memory_bytes,
@@ -82,7 +83,7 @@ impl MemoryBudget {
         self.held_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Notes what the pool holds now.
+    /// Notes the bytes that the pool holds now.
     pub(crate) fn note_pool_held(&self, pool_bytes: u64) {
         self.pool_held_bytes.store(pool_bytes, Ordering::Relaxed);
         self.note_peak();
@@ -90,7 +91,8 @@ impl MemoryBudget {
 
     fn note_peak(&self) {
         let pool_bytes = self.pool_held_bytes.load(Ordering::Relaxed);
-        // Read one after the other, while memory moves between them: all together they hold no more than this (I7).
+        // The numbers are read one after the other while memory moves between them. All together
+        // hold no more than this (I7).
         let most_bytes = self.budget_bytes.saturating_add(self.credit.overdraft_bytes());
         let held_bytes = (self.usage().total_bytes() + pool_bytes).min(most_bytes);
         if held_bytes > self.held_bytes_max() {
@@ -98,12 +100,13 @@ impl MemoryBudget {
         }
     }
 
-    /// Takes memory if the budget has it or the pool can give it. Waits for nobody.
+    /// Takes memory if the budget has it or the pool can release it. Never waits.
     ///
     /// # Errors
     /// The missing bytes.
     pub(crate) fn try_take(&self, user: MemoryUser, bytes: u64) -> Result<(), MissingMemory> {
-        // Nothing is never refused, however short memory is: going on may be what frees some.
+        // A request for zero bytes is never refused, however short memory is, since continuing may
+        // free some.
         if bytes > 0 && !self.credit.try_take(user, bytes) {
             let owner = self.owner.upgrade().ok_or(MissingMemory { bytes })?;
             owner.take(user, bytes)?;
@@ -112,7 +115,7 @@ impl MemoryBudget {
         Ok(())
     }
 
-    /// Takes memory that is in use already, even beyond the budget; the pool gives way as far as it can.
+    /// Takes memory that is in use already, even beyond the budget. The pool shrinks as far as it can.
     pub(crate) fn take(&self, user: MemoryUser, bytes: u64) {
         if self.credit.take(user, bytes)
             && let Some(owner) = self.owner.upgrade()
@@ -122,7 +125,7 @@ impl MemoryBudget {
         self.note_peak();
     }
 
-    /// Returns memory. Locks nothing: it may be called in a destructor.
+    /// Returns memory. It locks nothing, so it may be called in a destructor.
     pub(crate) fn give(&self, user: MemoryUser, bytes: u64) {
         self.credit.give(user, bytes);
     }

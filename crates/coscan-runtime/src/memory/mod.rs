@@ -1,7 +1,8 @@
 //! One budget for all memory: stored pages, decoded columns, metadata of files and tables, operators of queries.
 //!
-//! Stored pages are in the pool, which is elastic: it has what the other users leave. When decoding or an operator needs
-//! memory, the pool shrinks at once; when they return it, the pool grows again. Its size is bounded four times, in bytes:
+//! Stored pages are in the pool, which is elastic: it has what the other users leave. When decoding or an operator
+//! needs memory, the pool shrinks at once. When they return it, the pool grows again. Its size is bounded four times,
+//! in bytes:
 //!
 //! | name | bounds | set by |
 //! |---|---|---|
@@ -10,10 +11,12 @@
 //! | floor | how far the pool shrinks for others | `Options::pool_bytes_min`, at most the ceiling |
 //! | limit | the pool at this moment, moved towards its target: what the others leave, between floor and ceiling | the budget; pages in use or being read keep it higher |
 //!
-//! Decoded columns are counted until the last reference to their buffers is gone, also after a query has passed them on.
+//! Decoded columns are counted until the last reference to their buffers is gone, also after a query has passed them
+//! on.
 //!
-//! Core decides how far the pool gives way and who gets memory. Whoever owns the state hands out [`Credit`] in quanta; users take and
-//! return it without a lock. [`Reservation`] is memory taken to decode. A worker that waits for some has an [`AnswerSlot`].
+//! Core decides how far the pool shrinks for others and which request gets memory. The owner of the state hands out
+//! [`Credit`] in quanta; users take and return it without a lock. [`Reservation`] is memory taken to decode. A worker
+//! that waits for memory has an [`AnswerSlot`].
 
 mod answer;
 mod budget;

@@ -19,23 +19,24 @@ use super::usage::MemoryUser;
 use crate::sync::destructor::InDestructor;
 
 thread_local! {
-    /// Bytes of buffers that this thread has charged, less those that it was the last to drop.
+    /// Bytes of buffers that this thread has charged, less those whose last reference it dropped.
     static CHARGED_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Bytes of decoded columns that the calling thread has made, less those that it was the last to drop. The budget counts
-/// them, whichever query they were made for: whoever measures what a query allocates leaves them out.
+/// The bytes of decoded columns that the calling thread has made, less those whose last reference it dropped. The
+/// budget counts them, whichever query they were made for. Code that measures the allocations of a query subtracts
+/// them.
 #[must_use]
 pub fn thread_decoded_bytes() -> i64 {
     CHARGED_BYTES.get()
 }
 
 fn count_charged(bytes: i64) {
-    // While a thread ends there may be no such variable any more.
+    // While a thread ends the variable may no longer exist.
     let _ = CHARGED_BYTES.try_with(|charged| charged.set(charged.get().wrapping_add(bytes)));
 }
 
-/// Memory taken for decoding. What is not charged to buffers returns when this is dropped.
+/// Memory taken for decoding. What is not charged to buffers is returned when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     credit: Arc<Credit>,
@@ -47,7 +48,7 @@ pub(crate) struct Reservation {
 pub(crate) struct Charges(BTreeMap<usize, Weak<Charge>>);
 
 impl Reservation {
-    /// Takes memory for decoding if there is some.
+    /// Takes memory for decoding, if there is enough.
     ///
     /// # Errors
     /// The missing bytes.
@@ -56,13 +57,13 @@ impl Reservation {
         Ok(Self { credit: Arc::clone(memory.credit()), left_bytes: bytes })
     }
 
-    /// Memory that core has handed out for it.
+    /// A reservation of memory that core has handed out for it.
     pub(crate) fn granted(credit: &Arc<Credit>, bytes: u64) -> Self {
         credit.hold(MemoryUser::Decoded, bytes);
         Self { credit: Arc::clone(credit), left_bytes: bytes }
     }
 
-    /// Gives it back to core instead of to others: as many bytes.
+    /// Returns the memory to core instead of to others. Returns the number of bytes.
     pub(crate) fn into_bytes(mut self) -> u64 {
         let bytes = std::mem::take(&mut self.left_bytes);
         self.credit.hold_no_longer(MemoryUser::Decoded, bytes);
@@ -74,12 +75,12 @@ impl Reservation {
         self.left_bytes
     }
 
-    /// Adds another one to it.
+    /// Adds another reservation to this one.
     pub(crate) fn add(&mut self, mut other: Self) {
         self.left_bytes += std::mem::take(&mut other.left_bytes);
     }
 
-    /// Splits off a part, at most what is left.
+    /// Splits off a part, at most the bytes that are left.
     pub(crate) fn split_off(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.left_bytes);
         self.left_bytes -= bytes;
@@ -87,7 +88,7 @@ impl Reservation {
     }
 
     /// Charges the buffers of an array to the budget until the last reference to them is gone. If they turn out larger
-    /// than what is left here, they are charged all the same.
+    /// than what is left here, they are nevertheless charged.
     pub(crate) fn charge(&mut self, array: &ArrayRef, charges: &mut Charges) {
         self.charge_data(&array.to_data(), charges);
     }
@@ -153,7 +154,7 @@ impl Drop for Charge {
 struct Shared(Arc<Charge>);
 
 impl MemoryPool for Shared {
-    /// The existing charge, whatever is asked for.
+    /// The existing charge, whatever size is asked for.
     fn reserve(&self, _size: usize) -> Box<dyn MemoryReservation> {
         Box::new(Self(Arc::clone(&self.0)))
     }

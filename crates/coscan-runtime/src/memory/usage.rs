@@ -19,12 +19,12 @@ pub(crate) struct MemoryUse {
     pub(crate) decoded_bytes: u64,
     /// Operators of queries.
     pub(crate) operator_bytes: u64,
-    /// Footers, page indexes and Bloom filters of open files, and what is known of registered tables.
+    /// Footers, page indexes and Bloom filters of open files, and the metadata of registered tables.
     pub(crate) metadata_bytes: u64,
 }
 
 impl MemoryUse {
-    /// Everything but the pool.
+    /// The bytes of all users but the pool.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.decoded_bytes + self.operator_bytes + self.metadata_bytes
     }

@@ -1,4 +1,4 @@
-//! Since when the oldest requests for memory have waited, for those who look without the lock.
+//! The times since which the oldest requests for memory have waited, readable without the lock.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,27 +8,28 @@ use coscan_core::{ActiveBufferManager, MemoryLimits, MemoryStage, Time};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-/// Nobody waits.
+/// The time that stands for no waiting request.
 const NEVER: u64 = u64::MAX;
 
-/// Since when requests for memory wait in core, as it was after the last decision.
+/// The times since which requests for memory have waited in core, as of the last decision.
 #[derive(Debug)]
 pub(crate) struct WaitingRequests {
-    /// Nanoseconds of core's time: of the oldest request of each stage or one before it.
+    /// The time of the oldest request of each stage or one before it, in nanoseconds of core's time.
     oldest_ns: [AtomicU64; MemoryStage::ALL.len()],
     limits: MemoryLimits,
-    /// Notified when someone begins to wait.
+    /// Notified when a request begins to wait.
     entered: Notify,
 }
 
 impl WaitingRequests {
-    /// None.
+    /// Starts without waiting requests.
     pub(crate) fn new(limits: MemoryLimits) -> Self {
         let oldest_ns = MemoryStage::ALL.map(|_| AtomicU64::new(NEVER));
         Self { oldest_ns, limits, entered: Notify::new() }
     }
 
-    /// Notes those that wait now. True if someone has begun to wait: [`Self::notify`] is due, once no lock is held.
+    /// Notes the requests that wait now. Returns true if one has begun to wait; [`Self::notify`] is then due, once no
+    /// lock is held.
     pub(crate) fn note(&self, core: &ActiveBufferManager) -> bool {
         let mut has_entered = false;
         for stage in MemoryStage::ALL {
@@ -43,7 +44,7 @@ impl WaitingRequests {
         has_entered
     }
 
-    /// Wakes those in [`Self::until_waited`].
+    /// Wakes the tasks in [`Self::until_waited`].
     pub(crate) fn notify(&self) {
         self.entered.notify_waiters();
     }
@@ -52,7 +53,7 @@ impl WaitingRequests {
         self.oldest(MemoryStage::Opening).is_none()
     }
 
-    /// Whether a request is overdue: none of this stage may overtake it.
+    /// Whether a request is overdue, so that none of this stage may overtake it.
     pub(crate) fn is_closed_to(&self, stage: MemoryStage, now: Time) -> bool {
         self.oldest(stage).is_some_and(|oldest| self.limits.is_overdue(now, oldest))
     }
@@ -70,13 +71,13 @@ impl WaitingRequests {
         runtime: &Handle,
     ) {
         loop {
-            // Before the look: a request may enter in between.
+            // This precedes the look, since a request may enter in between.
             let mut entered = pin!(self.entered.notified());
             entered.as_mut().enable();
             match self.waited(now()) {
                 None => entered.await,
                 Some(waited) if waited >= time => return,
-                // It may be met meanwhile, and others wait.
+                // The request may be met meanwhile, and others wait.
                 Some(waited) => {
                     let sleep = {
                         let _runtime = runtime.enter();
@@ -88,7 +89,7 @@ impl WaitingRequests {
         }
     }
 
-    /// How long the oldest request has waited.
+    /// The time for which the oldest request has waited.
     fn waited(&self, now: Time) -> Option<Duration> {
         let oldest = self.oldest(MemoryStage::Opening);
         oldest.map(|oldest| Duration::from_nanos(now.since(oldest)))

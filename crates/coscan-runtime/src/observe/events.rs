@@ -1,5 +1,5 @@
-//! What the scheduler does, as it does it, for those who watch. A watcher that is too slow misses events and learns how many;
-//! the scheduler never waits for it.
+//! The actions of the scheduler as events, for observers. An observer that is too slow misses events and learns how
+//! many. The scheduler never waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,12 +11,12 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::scans::request::ScanLabel;
 
-/// Something that the scheduler did.
+/// An action of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, since the manager was made.
+    /// The time, counted since the manager was made.
     pub at: Duration,
-    /// What.
+    /// The kind of the event.
     pub kind: EventKind,
 }
 
@@ -30,10 +30,10 @@ pub enum EventKind {
         scan: ScanId,
         /// The table that it reads.
         table: TableId,
-        /// Who it is for.
+        /// The query and table that it is for.
         label: ScanLabel,
     },
-    /// A page that a scan needs cannot be read: it ends with an error.
+    /// A page that a scan needs cannot be read, so the scan ends with an error.
     ScanFailed {
         /// The scan.
         scan: ScanId,
@@ -55,7 +55,7 @@ pub enum EventKind {
         chunk: ChunkIndex,
         /// Bytes of the pages.
         bytes: u64,
-        /// Running scans that need the first of the pages, the one above among them.
+        /// Running scans that need the first of the pages, this scan among them.
         scans: usize,
         /// Whether it goes before loads that are not urgent.
         is_urgent: bool,
@@ -64,7 +64,7 @@ pub enum EventKind {
     LoadEnded {
         /// The load.
         load: LoadId,
-        /// Of the pages reported last, those that could not be read.
+        /// The number of pages reported last that could not be read.
         pages_failed: usize,
     },
     /// A worker was handed a chunk.
@@ -98,19 +98,19 @@ impl Events {
         self.receiver.recv().await
     }
 
-    /// The next event, if there is one by now.
+    /// The next event, if there is one already.
     pub fn try_next(&mut self) -> Option<Event> {
         self.receiver.try_recv().ok()
     }
 
-    /// How many events were dropped because this was full, since the last call.
+    /// The number of events that were dropped because this was full, since the last call.
     #[must_use]
     pub fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 }
 
-/// Where events go. Without a watcher an event costs a look at an empty list.
+/// The receivers of events. Without a receiver an event costs a look at an empty list.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers(Vec<Subscriber>);
 
@@ -121,7 +121,7 @@ struct Subscriber {
 }
 
 impl Subscribers {
-    /// A watcher that holds at most so many events, at least one.
+    /// Adds a receiver that holds at most `capacity` events, at least one.
     pub(crate) fn add(&mut self, capacity: usize) -> Events {
         let (sender, receiver) = channel(capacity.max(1));
         let lost = Arc::new(AtomicU64::new(0));
@@ -129,12 +129,12 @@ impl Subscribers {
         Events { receiver, lost }
     }
 
-    /// Tells all watchers.
+    /// Sends an event to all receivers.
     pub(crate) fn send(&mut self, now: Time, kind: impl FnOnce() -> EventKind) {
         self.send_if(now, || Some(kind()));
     }
 
-    /// Tells all watchers if there is something to tell. Those that are gone are forgotten.
+    /// Sends an event to all receivers, if there is one. Receivers that are gone are removed.
     pub(crate) fn send_if(&mut self, now: Time, kind: impl FnOnce() -> Option<EventKind>) {
         if self.0.is_empty() {
             return;

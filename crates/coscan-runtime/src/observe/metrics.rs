@@ -26,7 +26,7 @@ pub struct ScanMetrics {
 }
 
 impl ScanMetrics {
-    /// The sum of both.
+    /// The sum of both counters.
     pub(crate) fn plus(self, other: &Self) -> Self {
         let (a, b) = (&self.chunks, &other.chunks);
         Self {
@@ -48,7 +48,7 @@ impl ScanMetrics {
     }
 }
 
-/// Columns of chunks: decoded, or taken decoded from another scan.
+/// Counts of columns of chunks: decoded, or taken decoded from another scan.
 #[derive(Debug, Default)]
 pub(crate) struct SliceCounters {
     pub(crate) decoded: AtomicU64,
@@ -59,7 +59,7 @@ pub(crate) struct SliceCounters {
 #[derive(Debug, Default)]
 pub(crate) struct ScanCounters {
     slices: SliceCounters,
-    /// The same, of all scans.
+    /// The counts of all scans.
     slices_of_all: Arc<SliceCounters>,
     pub(crate) bytes_from_peers: AtomicU64,
     pub(crate) wait_ns: AtomicU64,
@@ -106,10 +106,10 @@ pub(crate) fn add_time(counter: &AtomicU64, time: Duration) {
     counter.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
-/// The manager at one moment.
+/// A report on the manager at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ManagerReport {
-    /// Time since it was made, by which events are dated.
+    /// The time since it was made, by which events are dated.
     pub age: Duration,
     /// Running scans.
     pub scans: usize,
@@ -123,12 +123,13 @@ pub struct ManagerReport {
     pub chunks_delivered: u64,
     /// Bytes of pages that were read from stores so far.
     pub bytes_read: u64,
-    /// Bytes of pages that chunks handed to workers had so far: what scans that share nothing would have read.
+    /// Bytes of pages that chunks handed to workers had so far: the bytes that scans that share nothing would have
+    /// read.
     pub bytes_delivered: u64,
     /// Decisions of the scheduler so far: loads, evictions and answers to workers.
     pub decisions: u64,
-    /// Time under the scheduler's lock so far: for those decisions, for the commands and events that led to them, and for
-    /// carrying them out.
+    /// Time under the scheduler's lock so far: for those decisions, for the commands and events that led to them, and
+    /// for carrying them out.
     pub decision_time: Duration,
     /// Columns of chunks that scans decoded so far.
     pub slices_decoded: u64,
@@ -142,7 +143,7 @@ pub struct ManagerReport {
     pub decoded_bytes: u64,
     /// Bytes of the operators that draw on the same budget.
     pub operator_bytes: u64,
-    /// Bytes of metadata: footers, page indexes and Bloom filters of open files, and what is known of registered tables.
+    /// Bytes of metadata: footers, page indexes and Bloom filters of open files, and the metadata of registered tables.
     pub metadata_bytes: u64,
     /// The most bytes of all kinds held at once so far.
     pub held_bytes_max: u64,

@@ -1,4 +1,4 @@
-//! What goes on, for those who watch: counters, reports, events, recordings. It changes nothing.
+//! Observation of a manager: counters, reports, events, recordings. It changes nothing.
 
 pub(crate) mod events;
 pub(crate) mod metrics;

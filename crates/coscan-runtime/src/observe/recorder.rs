@@ -1,5 +1,5 @@
-//! The way of decisions to a log file. Under the driver's lock entries are only passed on; a task writes them. If writing
-//! fails, recording ends and queries go on.
+//! The way of decisions to a log file. Under the driver's lock entries are only passed on; a task writes them. If
+//! writing fails, recording ends and queries continue.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,12 +10,12 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Takes the entries that the driver passes on.
+/// The receiver of the entries that the driver passes on.
 #[derive(Debug)]
 pub(crate) struct Recorder(UnboundedSender<Vec<Entry>>);
 
 impl Recorder {
-    /// False if they are no longer written.
+    /// Passes entries on. Returns false if they are no longer written.
     pub(crate) fn pass_on(&self, entries: Vec<Entry>) -> bool {
         entries.is_empty() || self.0.send(entries).is_ok()
     }

@@ -7,8 +7,8 @@ use tokio::task::JoinHandle;
 
 use crate::driver::Driver;
 
-/// A decision log that is being written. It goes on until [`Self::finish`], or the manager and all its scans and tables
-/// are gone.
+/// A decision log that is being written. It continues until [`Self::finish`], or the manager and all its scans and
+/// tables are gone.
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) driver: Arc<Driver>,
@@ -16,7 +16,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Ends the log and waits until all of it is written; returns the number of its entries.
+    /// Ends the log and waits until all of it is written. Returns the number of its entries.
     ///
     /// # Errors
     /// If any of it could not be written.

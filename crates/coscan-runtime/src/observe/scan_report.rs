@@ -1,4 +1,4 @@
-//! A running scan as those see it who watch: how far it is, what it waits for and why.
+//! A running scan for observers: its progress, its waits and their reasons.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use coscan_core::{ChunkIndex, Order, PriorityClass, ScanId, TableId, WaitsFor};
 
 use crate::observe::metrics::ScanMetrics;
 
-/// A running scan.
+/// A report on a running scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanReport {
     /// Its id with the scheduler.
@@ -20,7 +20,7 @@ pub struct ScanReport {
     pub table_name: Arc<str>,
     /// The columns that it reads.
     pub columns: Arc<[String]>,
-    /// Its priority by its length beside the others.
+    /// Its priority class, by its length beside the others.
     pub class: PriorityClass,
     /// Whether it takes its chunks in order.
     pub order: Order,
@@ -30,27 +30,27 @@ pub struct ScanReport {
     pub weight: u32,
     /// The workers that share it.
     pub workers: usize,
-    /// Those of them that have a chunk to work on.
+    /// The workers that have a chunk to work on.
     pub workers_busy: usize,
-    /// How long it runs.
+    /// The time for which it has run.
     pub age: Duration,
-    /// What it did so far.
+    /// Its counters so far.
     pub metrics: ScanMetrics,
     /// Chunks that it was not handed yet.
     pub chunks_left: usize,
-    /// Of those, the ones with all their pages in the pool.
+    /// The chunks left that have all their pages in the pool.
     pub chunks_ready: usize,
-    /// What it waits for: the worker that has waited longest for a chunk, if one does.
+    /// The reason for which the worker that has waited longest waits, if one does.
     pub waits_for: ScanWait,
-    /// For how long it has waited for that.
+    /// The time for which it has waited for that.
     pub waiting: Duration,
 }
 
-/// What a scan waits for. Chunks are those of [`BufferManager::pool_map`](crate::BufferManager::pool_map).
+/// The reason why a scan waits. Chunks are those of [`BufferManager::pool_map`](crate::BufferManager::pool_map).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScanWait {
-    /// It does not wait: its workers work.
+    /// It does not wait, because its workers work.
     Nothing,
     /// A chunk is being read.
     Load {
@@ -68,16 +68,16 @@ pub enum ScanWait {
     Space,
     /// The policy serves others first.
     Turn,
-    /// A chunk is ready, and workers of other scans have the processors.
+    /// A chunk is ready, but workers of other scans have the processors.
     Processor {
         /// The chunk.
         chunk: ChunkIndex,
     },
-    /// Memory to decode.
+    /// It waits for memory to decode.
     Memory,
-    /// Its query: nobody takes its rows.
+    /// It waits for its query, which does not take its rows.
     Consumer,
-    /// Its query takes the error with which it has failed.
+    /// It waits for its query to take the error with which it has failed.
     Failed,
 }
 
@@ -94,7 +94,7 @@ impl From<WaitsFor> for ScanWait {
 }
 
 impl ScanWait {
-    /// A word for it, the same in all places: `none`, `load`, `device`, `space`, `turn`, `processor`, `memory`,
+    /// A word for the reason, the same everywhere: `none`, `load`, `device`, `space`, `turn`, `processor`, `memory`,
     /// `consumer` or `failed`.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -113,7 +113,7 @@ impl ScanWait {
 }
 
 impl ScanReport {
-    /// Why it does not go on, or that it does, in words.
+    /// The reason why it waits, or that it does not, in words.
     #[must_use]
     pub fn why(&self) -> String {
         let why = match self.waits_for {

@@ -1,4 +1,4 @@
-//! What a manager shows to those who watch it: its scans, its tables, the pool, and events.
+//! The views of a manager for observers: its scans, its tables, the pool, and events.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,58 +10,59 @@ use crate::observe::events::Events;
 use crate::observe::scan_report::ScanReport;
 use crate::tables::table::SharedTable;
 
-/// A registered table.
+/// A report on a registered table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableReport {
     /// Its id with the scheduler.
     pub id: TableId,
-    /// The name by which a query last called it; before, the one that it is registered by, or that of its first file.
+    /// The name by which a query last called it; before that, the one that it is registered by, or that of its first
+    /// file.
     pub name: Arc<str>,
     /// The columns of each column group, in the order of the groups.
     pub groups: Arc<[String]>,
-    /// Its chunks, of all its snapshots that are in use.
+    /// The number of its chunks, of all its snapshots that are in use.
     pub chunks: usize,
-    /// Their rows.
+    /// The number of rows of these chunks.
     pub rows: u64,
-    /// Its running scans.
+    /// The number of its running scans.
     pub scans: usize,
 }
 
 /// Stored bytes that a scan would need now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanBytes {
-    /// Of pages that would be read for it alone.
+    /// Bytes of pages that would be read for it alone.
     pub unshared: u64,
-    /// Of pages that are in the pool or being read, or that running scans need in any case.
+    /// Bytes of pages that are in the pool or being read, or that running scans need in any case.
     pub shared: u64,
 }
 
 impl BufferManager {
-    /// All running scans, oldest first. Each is as it was at one moment, but not all at the same one: none of them waits
-    /// until all are looked at.
+    /// Reports on all running scans, oldest first. Each is of one moment, but not all of the same one: none of them
+    /// waits until all are looked at.
     #[must_use]
     pub fn scans(&self) -> Vec<ScanReport> {
         self.driver.scan_reports()
     }
 
-    /// All registered tables, oldest first.
+    /// Reports on all registered tables, oldest first.
     #[must_use]
     pub fn tables(&self) -> Vec<TableReport> {
         self.driver.table_reports()
     }
 
-    /// Where the pages of a table are, and who wants them: column groups × at most `bins_max` bins of chunks; `None` if
-    /// there is no such table.
+    /// The residency of the pages of a table, and the scans that need them: column groups × at most `bins_max` bins of
+    /// chunks; `None` if there is no such table.
     ///
-    /// It walks over all chunks, a few at a time, so that no query waits for it; the map is not of one moment. A million
-    /// chunks of a column take some tens of milliseconds: do not ask for it with every event.
+    /// This walks over all chunks, a few at a time, so that no query waits for it; the map is not of one moment. A
+    /// million chunks of a column take some tens of milliseconds: do not ask for it with every event.
     #[must_use]
     pub fn pool_map(&self, table: TableId, bins_max: usize) -> Option<PoolMap> {
         self.driver.pool_map(table, bins_max)
     }
 
-    /// What a scan of some columns and rows would need, with pages that hold other rows, too. Columns and rows are as in
-    /// [`Self::scan`]. Pages come and go meanwhile: it is an estimate.
+    /// The stored bytes that a scan of some columns and rows would need, with pages that hold other rows, too. Columns
+    /// and rows are as in [`Self::scan`]. It is an estimate, since pages come and go meanwhile.
     ///
     /// # Panics
     /// If there is no such column.
@@ -82,8 +83,8 @@ impl BufferManager {
         self.driver.scan_bytes(&pages)
     }
 
-    /// What the scheduler does from now on. Of events that are not taken, `capacity` are kept, at least one; further ones
-    /// are dropped and counted, see [`Events::take_lost`]. The scheduler never waits.
+    /// The actions of the scheduler from now on. At most `capacity` events that are not taken are kept, at least one.
+    /// Further events are dropped and counted, see [`Events::take_lost`]. The scheduler never waits.
     #[must_use]
     pub fn subscribe(&self, capacity: usize) -> Events {
         self.driver.subscribe(capacity)

@@ -22,7 +22,7 @@ use crate::tables::table::SharedTable;
 
 /// The other servers with which a manager shares what it reads.
 ///
-/// It lasts as long as the manager, or until it [leaves](Self::leave).
+/// It lasts as long as the manager, or until the manager [leaves](Self::leave).
 #[derive(Debug)]
 pub struct Cluster {
     inner: Arc<Inner>,
@@ -32,15 +32,17 @@ pub struct Cluster {
 struct Inner {
     driver: Arc<Driver>,
     options: ClusterOptions,
-    /// Files that others have asked for, as long as they do. Locked before the manager's state: it has the same files.
+    /// Files that others have asked for, as long as they do. This lock is taken before that of the manager's state,
+    /// which has the same files.
     served: Mutex<BTreeMap<FileName, SharedTable>>,
-    /// What may be held for others outside of the pool, and what goes round.
+    /// The memory for pages that are held for others outside of the pool, and for those that go round.
     _memory: MetadataReservation,
 }
 
 impl BufferManager {
-    /// Shares what is read with other servers, this one being `id`, from now on: tables that are registered already are not
-    /// shared. `incarnation` is higher each time that a server of this id starts, and at most 2⁴⁴: milliseconds since 1970, say. `None` if the manager has joined before.
+    /// Shares reads with other servers from now on; `id` is this server. Tables that are registered already are not
+    /// shared. `incarnation` is higher for each start of a server with this id, and at most 2⁴⁴, such as milliseconds
+    /// since 1970. Returns `None` if the manager has joined before.
     ///
     /// # Panics
     /// If signs of life would come too late, see [`coscan_ring::Config::queued_ns`].
@@ -69,64 +71,66 @@ impl BufferManager {
 }
 
 impl Cluster {
-    /// Sets the servers that are alive. This one always is.
+    /// Sets the servers that are alive, always including this one.
     pub fn set_members(&self, members: impl IntoIterator<Item = NodeId>) {
         self.inner.driver.set_members(members.into_iter().collect());
     }
 
-    /// Another server has a new connection to this one, or was started again: what it said is forgotten, and it says it
-    /// again; what this one needs is said again, too.
+    /// Notes that another server has a new connection to this one, or was started again. Its announcements are
+    /// forgotten, and it repeats them. The needs of this server are announced again, too.
     pub fn reconnected(&self, peer: NodeId) {
         self.inner.driver.reconnected(peer);
     }
 
-    /// The connection of another server to this one has ended: what it said is forgotten.
+    /// Notes that the connection of another server to this one has ended. Its announcements are forgotten.
     pub fn disconnected(&self, peer: NodeId) {
         self.inner.driver.disconnected(peer);
     }
 
-    /// A message has come from another server, with the bytes of its pages if it is
+    /// Handles a message from another server, with the bytes of its pages if it is
     /// [`Pages`](coscan_ring::Message::Pages).
     pub fn receive(&self, from: NodeId, message: PeerMessage, pages: Vec<Bytes>) {
         self.inner.receive(from, message, pages);
     }
 
-    /// Whether these pages were asked of that server and have not come: there is space for them. Others need not be taken
-    /// from the network.
+    /// Whether these pages were requested from that server and have not come, so that there is space for them. Others
+    /// need not be taken from the network.
     #[must_use]
     pub fn expects(&self, from: NodeId, get: GetId, file: &FileName, pages: &[Range<u64>]) -> bool {
         self.inner.driver.expects(from, get, file, pages)
     }
 
-    /// A message has come from a neighbour on the ring, other than a fragment. It is ignored if it names a file that is not
-    /// shared.
+    /// Handles a message from a neighbour on the ring, other than a fragment. It is ignored if it names a file that is
+    /// not shared.
     pub fn receive_circulating(&self, message: CirculatingMessage) {
         if message.files.iter().all(|file| self.inner.is_shared(file)) {
             self.inner.driver.receive_circulating(message);
         }
     }
 
-    /// Space for the next fragment of the predecessor, once there is some; `None` if nothing goes round here.
+    /// Waits for space for the next fragment of the predecessor; `None` if nothing goes round here.
     pub async fn fragment_space(&self) -> Option<FragmentSpace> {
         let driver = &self.inner.driver;
         let bytes_max = poll_fn(|context| driver.poll_fragment_space(context.waker())).await?;
         Some(FragmentSpace::new(Arc::clone(driver), bytes_max))
     }
 
-    /// What was exchanged so far.
+    /// Counts of what was exchanged so far.
     #[must_use]
     pub fn report(&self) -> ClusterReport {
         self.inner.driver.cluster_report()
     }
 
-    /// What each server owns of the files that are shared. A server that is not listed owns nothing. For a moment after servers
-    /// have come or gone, and after a file was opened, some of it counts for nobody, or for a former owner.
+    /// The share of each server in the files that are shared. A server that is not listed owns nothing. For a moment
+    /// after servers have come or gone, and after a file was opened, some extents count for no server, or for a former
+    /// owner.
     #[must_use]
     pub fn shares(&self) -> BTreeMap<NodeId, Share> {
         self.inner.driver.shares().into_iter().collect()
     }
 
-    /// The files that are shared, one after the other. Each is looked at when it is asked for, all its pages, a few at a time.
+    /// The files that are shared, one after the other. All pages of a file are looked at when it is asked for, a few at
+    /// a time.
     pub fn shared_files(&self) -> impl Iterator<Item = SharedFileReport> + Send + use<> {
         let (driver, mut last) = (Arc::clone(&self.inner.driver), None);
         std::iter::from_fn(move || {
@@ -138,8 +142,8 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// Ends it: the manager reads everything itself from now on, and gives nothing to others. What it was asked for they read
-    /// themselves.
+    /// Leaves the other servers. The manager reads everything itself from now on, and sends nothing to others. They
+    /// read themselves what they have asked it for.
     pub fn leave(&self) {
         self.inner.driver.leave_cluster();
         let served = std::mem::take(&mut *self.inner.served());
@@ -199,7 +203,7 @@ impl Inner {
         Some(manager.register(Arc::new(table)))
     }
 
-    /// Forgets the files that nobody has asked for since it was last called.
+    /// Forgets the files that no server has asked for since the last call.
     fn forget_idle(&self) {
         let mut served = self.served();
         let idle = self.driver.forget_idle_files();

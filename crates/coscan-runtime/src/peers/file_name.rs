@@ -1,4 +1,4 @@
-//! Versions of files, as all servers name them.
+//! Names of versions of files, the same on all servers.
 
 use arrow_schema::TimeUnit;
 use chrono::DateTime;
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 use url::Url;
 
-/// A version of a file and how it is opened, as all servers name it: under the same name they have the same pages.
+/// A version of a file and the way in which it is opened, by a name that is the same on all servers. Equal names have
+/// equal pages.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct FileName {
     store: String,
@@ -20,11 +21,11 @@ pub struct FileName {
     options: Options,
 }
 
-/// What tells versions of a file apart besides its size, as the store gives it.
+/// The property that distinguishes versions of a file besides its size, as the store gives it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 enum Stamp {
     Tag(String),
-    /// Since 1970.
+    /// The time of modification, since 1970.
     Modified {
         seconds: i64,
         nanoseconds: u32,
@@ -38,12 +39,12 @@ struct Options {
     has_row_layout: bool,
     views: bool,
     binary_as_string: bool,
-    /// As a power of ten of a second: 0, 3, 6, 9.
+    /// The unit as a negative power of ten of a second: 0, 3, 6, 9.
     int96_unit: Option<u8>,
 }
 
 impl FileName {
-    /// The name of an open file; `None` if its store was opened with a session's own keys: nobody else has these.
+    /// The name of an open file; `None` if its store was opened with a session's own keys, which no other server has.
     pub(crate) fn of(file: &ParquetFile) -> Option<Self> {
         let TableFile { store_url, meta, .. } = file.file();
         if store_url.fragment().is_some() {
@@ -65,7 +66,7 @@ impl FileName {
         })
     }
 
-    /// The bytes of its texts.
+    /// The length of its texts in bytes.
     pub(crate) fn len_bytes(&self) -> usize {
         let tag = if let Stamp::Tag(tag) = &self.stamp { tag.len() } else { 0 };
         self.store.len() + self.path.len() + tag
@@ -83,14 +84,14 @@ impl FileName {
         format!("{}{slash}{}", self.store, self.path)
     }
 
-    /// Its identity, the same on all servers.
+    /// The identity of the file version, the same on all servers.
     pub(crate) fn identity(&self) -> u64 {
         let Self { store, path, bytes, stamp, options } = self;
         let (tag, modified) = match stamp {
             Stamp::Tag(tag) => (tag.as_str(), None),
             &Stamp::Modified { seconds, nanoseconds } => ("", Some((seconds, nanoseconds))),
         };
-        // Each text with its length, so that no two names give the same bytes.
+        // Each text is preceded by its length, so that no two names give the same bytes.
         let text = format!(
             "{}:{store}{}:{path}{bytes}:{}:{tag}{modified:?}{options:?}",
             store.len(),
@@ -105,7 +106,7 @@ impl FileName {
         let url = Url::parse(&self.store).ok().filter(|url| url.fragment().is_none())?;
         let (store_url, store) = stores.resolve(&url).ok().filter(|(root, _)| *root == url)?;
         let location = Path::parse(&self.path).ok()?;
-        // Some stores decode a path once more: it must not leave what is shared.
+        // Some stores decode a path once more. It must not leave what is shared even then.
         let goes_up = |segment: &str| segment.to_ascii_lowercase().replace("%2e", ".") == "..";
         if self.path.split('/').any(goes_up) {
             return None;

@@ -10,7 +10,7 @@ use crate::driver::{Driver, Message};
 use crate::peers::{FileName, SentPages};
 use crate::sync::destructor::InDestructor;
 
-/// What goes round: a page, by the identity of its file and the bytes of the file that it is.
+/// A page that goes round, by the identity of its file and its range of bytes in the file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct FragmentId {
     pub(crate) file: u64,
@@ -19,7 +19,7 @@ pub struct FragmentId {
 }
 
 impl FragmentId {
-    /// Its length in bytes; 0 if it ends before it begins.
+    /// The length in bytes; 0 if it ends before it begins.
     #[must_use]
     pub fn len_bytes(self) -> u64 {
         self.end.saturating_sub(self.start)
@@ -29,7 +29,7 @@ impl FragmentId {
 /// A message to a neighbour on the ring, for pages that go round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CirculatingMessage {
-    /// The files that requests are about: a server need not have a file open to pass a request on.
+    /// The files that requests name. A server need not have a file open to pass a request on.
     pub files: Vec<FileName>,
     /// The message.
     pub message: CirculateMessage<FragmentId>,
@@ -40,20 +40,20 @@ pub struct CirculatingMessage {
 pub struct OutgoingFragment {
     /// The successor.
     pub to: NodeId,
-    /// What goes before its bytes.
+    /// The header, which precedes its bytes.
     pub header: FragmentHeader<FragmentId>,
     pub(crate) bytes: Weak<Bytes>,
     pub(crate) owner: Weak<dyn SentPages>,
 }
 
 impl OutgoingFragment {
-    /// Its bytes; `None` if it is not to be sent any more.
+    /// The bytes of the fragment; `None` if it is not to be sent any more.
     #[must_use]
     pub fn bytes(&self) -> Option<Arc<Bytes>> {
         self.bytes.upgrade()
     }
 
-    /// The link has taken it whole.
+    /// Notes that the link has taken the whole fragment.
     pub fn sent(self) {
         if let Some(owner) = self.owner.upgrade() {
             owner.fragment_taken(self.to, self.header.fragment);
@@ -61,10 +61,10 @@ impl OutgoingFragment {
     }
 }
 
-/// Space for the next fragment of the predecessor. Drop it if none comes: that frees its buffer.
+/// Space for the next fragment of the predecessor. Drop it if none comes, which frees its buffer.
 #[derive(Debug)]
 pub struct FragmentSpace {
-    /// `None` once the fragment has come.
+    /// The driver; `None` once the fragment has come.
     driver: Option<Arc<Driver>>,
     bytes_max: u64,
 }
@@ -74,13 +74,13 @@ impl FragmentSpace {
         Self { driver: Some(driver), bytes_max }
     }
 
-    /// The most bytes that a fragment has.
+    /// The most bytes that the fragment may have.
     #[must_use]
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
-    /// Hands over a fragment. If it has not as many bytes as the header says, it counts as lost.
+    /// Hands over a fragment. If its length is not the one in the header, it counts as lost.
     pub fn fill(mut self, header: FragmentHeader<FragmentId>, bytes: Bytes) {
         let is_whole = bytes.len() as u64 == header.fragment.len_bytes();
         if let Some(driver) = self.driver.take_if(|_| is_whole) {

@@ -1,7 +1,7 @@
-//! Other servers that read the same files: what is read by one of them is sent to those that need it, too.
+//! Other servers that read the same files. What one of them reads is sent to those that need it, too.
 //!
-//! What is asked of whom is decided by [`coscan_ring::Node`], beside core and under the same lock (`driver::peers`). Here is
-//! what the program sees of it: a [`Cluster`] is given messages, and gives those to send to a [`Network`]. Pages that
+//! [`coscan_ring::Node`] decides whom to ask, beside core and under the same lock (`driver::peers`). Here is the view
+//! of the program: a [`Cluster`] is given messages, and gives those to send to a [`Network`]. Pages that
 //! [circulate](ClusterOptions::circulates) are [fragments](FragmentId).
 
 mod cluster;

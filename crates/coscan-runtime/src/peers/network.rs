@@ -1,4 +1,4 @@
-//! What carries messages to other servers.
+//! The carrier of messages to other servers.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,23 +12,23 @@ use crate::peers::file_name::FileName;
 use crate::peers::{CirculatingMessage, FragmentId, OutgoingFragment};
 use crate::sync::destructor::InDestructor;
 
-/// A message about versions of files, and pages by the bytes of the file that they are.
+/// A message about versions of files, with pages as ranges of bytes of their file.
 pub type PeerMessage = coscan_ring::Message<FileName, Range<u64>>;
 
-/// Carries messages to other servers. It may lose, delay and reorder them, but not alter them.
+/// A carrier of messages to other servers. It may lose, delay and reorder them, but not alter them.
 pub trait Network: fmt::Debug + Send + Sync {
     /// Queues a message. It MUST NOT wait, nor call the manager back.
     ///
-    /// The pages stay in use until the message is dropped: when they are sent, or nobody takes them.
+    /// The pages stay in use until the message is dropped, because they were sent or are not taken.
     fn send(&self, message: Outgoing);
 
     /// Queues a message to a neighbour on the ring. It MUST NOT wait, nor call the manager back.
     fn send_circulating(&self, to: NodeId, message: CirculatingMessage);
 
-    /// Queues a fragment for the successor on the ring. It MUST NOT wait, nor call the manager back. Fragments have a connection of their
-    /// own, which stands still while the successor has no space. They are sent in order, each again and again until it is
-    /// [sent](OutgoingFragment::sent) or has no [bytes](OutgoingFragment::bytes) any more: one that is given up before keeps its
-    /// transit buffer until the members change.
+    /// Queues a fragment for the successor on the ring. It MUST NOT wait, nor call the manager back. Fragments have a
+    /// connection of their own, which stands still while the successor has no space. They are sent in order, each again
+    /// and again until it is [sent](OutgoingFragment::sent) or has no [bytes](OutgoingFragment::bytes) any more. One
+    /// that is abandoned before keeps its transit buffer until the members change.
     fn send_fragment(&self, fragment: OutgoingFragment);
 }
 
@@ -46,20 +46,21 @@ pub struct Outgoing {
 
 /// Opens files that others ask for.
 pub(crate) trait FileOpener: fmt::Debug + Send + Sync {
-    /// Opens a file, and says then what became of it.
+    /// Opens a file, and reports the result.
     fn open(self: Arc<Self>, file: FileName);
 }
 
-/// Is told what became of pages that were sent.
+/// The receiver of reports on pages that were sent.
 pub(crate) trait SentPages: fmt::Debug + Send + Sync {
-    /// The network has taken these pages of a request, or lost them. Called by a destructor: it locks nothing.
+    /// Notes that the network has taken these pages of a request, or lost them. Called by a destructor, so it locks
+    /// nothing.
     fn taken(self: Arc<Self>, served: Served, pages: Vec<PageIndex>);
 
-    /// The link to the successor on the ring has taken a fragment. Not to be called by a destructor.
+    /// Notes that the link to the successor on the ring has taken a fragment. Not to be called by a destructor.
     fn fragment_taken(self: Arc<Self>, to: NodeId, fragment: FragmentId);
 }
 
-/// Says when it is dropped that the network has taken these pages of a request, or lost them.
+/// A guard that reports when dropped that the network has taken these pages of a request, or lost them.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) owner: Weak<dyn SentPages>,

@@ -15,7 +15,7 @@ use crate::scans::parts::ScanParts;
 use crate::scans::request::ScanLabel;
 use crate::sync::destructor::InDestructor;
 
-/// A registered scan. It ends when it is dropped: all that it held is released.
+/// A registered scan. It ends when it is dropped, and releases all that it held.
 #[derive(Debug)]
 pub(crate) struct ScanHandle {
     driver: Arc<Driver>,
@@ -26,12 +26,12 @@ pub(crate) struct ScanHandle {
     workers: usize,
     /// The report, once the scan has ended.
     ended: OnceLock<ScanCounts>,
-    /// Keeps what it reads registered.
+    /// Keeps the tables that it reads registered.
     _registered: Box<dyn fmt::Debug + Send + Sync>,
 }
 
 impl ScanHandle {
-    /// Registers a scan of something that is registered as long as `registered` is kept.
+    /// Registers a scan of tables that are registered as long as `registered` is kept.
     ///
     /// # Errors
     /// If the pool is too small for one of its chunks, queries hold the memory that the pool would need for it, or there
@@ -72,7 +72,7 @@ impl ScanHandle {
         }))
     }
 
-    /// Ends it now: all that it held is released. Its workers get [`ScanError::Cancelled`] if they ask again.
+    /// Ends the scan now and releases all that it held. Its workers get [`ScanError::Cancelled`] if they ask again.
     pub(crate) fn cancel(&self) {
         self.ended.get_or_init(|| self.driver.cancel_scan(self.id));
     }
@@ -83,12 +83,12 @@ impl ScanHandle {
         self.counters.with_chunks(ended.unwrap_or_else(|| self.driver.report_scan(self.id)))
     }
 
-    /// Ends it for all its workers because one of them has failed.
+    /// Ends the scan for all its workers because one of them has failed.
     pub(crate) fn fail(&self, error: &ScanError) {
         self.driver.fail_scan(self.id, error);
     }
 
-    /// Memory for one of its workers, as soon as there is enough.
+    /// Waits for memory for one of its workers, until there is enough.
     ///
     /// # Errors
     /// As [`Driver::reserve`].
@@ -110,7 +110,7 @@ impl ScanHandle {
         self.id
     }
 
-    /// What it reads of each chunk.
+    /// The parts that it reads of each chunk.
     pub(crate) fn parts(&self) -> &ScanParts {
         &self.parts
     }
@@ -123,7 +123,7 @@ impl ScanHandle {
         &self.activity
     }
 
-    /// By its length: longer scans give way to it.
+    /// The priority class by its length: longer scans yield to it.
     pub(crate) fn priority(&self) -> PriorityClass {
         self.activity.priority()
     }

@@ -1,5 +1,5 @@
-//! What a scan reads of each chunk that it is handed: its columns of one chunk of a table, or parts of chunks of several
-//! tables that are scanned together.
+//! The parts that a scan reads of each chunk that it is handed: its columns of one chunk of a table, or parts of chunks
+//! of several tables that are scanned together.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::tables::joint_layout::JointLayout;
 use crate::tables::registry::FileId;
 use crate::tables::snapshot::Snapshot;
 
-/// What a scan reads of one table.
+/// The columns that a scan reads of one table.
 #[derive(Debug)]
 pub(crate) struct ScanColumns {
     pub(crate) snapshot: Arc<Snapshot>,
-    /// Of its record batches.
+    /// The schema of its record batches.
     pub(crate) schema: SchemaRef,
-    /// Distinct columns, sorted.
+    /// The distinct columns, sorted.
     pub(crate) columns: Vec<usize>,
-    /// For each field of the batches, which of the distinct columns it is.
+    /// The position among the distinct columns of each field of the batches.
     pub(crate) fields: Vec<usize>,
 }
 
-/// What a scan reads, chunk by chunk. Plain data: it keeps nothing registered.
+/// The parts that a scan reads, chunk by chunk. Plain data: it keeps nothing registered.
 #[derive(Debug)]
 pub(crate) struct ScanParts {
     tables: Vec<ScanColumns>,
@@ -38,7 +38,7 @@ pub(crate) struct ScanParts {
 
 #[derive(Debug)]
 enum Chunks {
-    /// Those of one table.
+    /// The chunks of one table.
     OfTable(PartialChunks),
     Joint(Arc<JointLayout>),
 }
@@ -50,7 +50,7 @@ pub(crate) type TablePage = (usize, PageIndex);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
     of: &'a ScanColumns,
-    /// The table among those of the scan.
+    /// The position of the table among those of the scan.
     pub(crate) table: usize,
     /// A chunk of that table.
     chunk: ChunkIndex,
@@ -86,12 +86,12 @@ impl ScanParts {
         Self { tables: vec![columns], chunks: Chunks::OfTable(partial) }
     }
 
-    /// Joint chunks of these tables.
+    /// Reads of joint chunks of these tables.
     pub(crate) fn joint(tables: Vec<ScanColumns>, joint: Arc<JointLayout>) -> Self {
         Self { tables, chunks: Chunks::Joint(joint) }
     }
 
-    /// What it reads of a table, by the table's position among those of the scan.
+    /// The columns that are read of a table, by the table's position among those of the scan.
     pub(crate) fn columns_of(&self, table: usize) -> &ScanColumns {
         &self.tables[table]
     }
@@ -122,7 +122,7 @@ impl ScanParts {
         whole.into_iter().chain(joint)
     }
 
-    /// The pages of tables that some pages of core are, which are of this chunk of core: table by table.
+    /// The pages of tables for some pages of core in this chunk of core, table by table.
     pub(crate) fn pages(&self, chunk: ChunkIndex, pages: &[PageId]) -> Vec<TablePage> {
         match &self.chunks {
             Chunks::OfTable(_) => {
@@ -142,7 +142,7 @@ impl ScanParts {
         }
     }
 
-    /// The columns of a chunk of core that it takes decoded whole if other scans want them, too.
+    /// The columns of a chunk of core that are taken decoded whole if other scans need them, too.
     pub(crate) fn shared(&self, chunk: ChunkIndex) -> Vec<SliceKey> {
         let parts = self.of_chunk(chunk);
         let keys = parts
@@ -152,12 +152,12 @@ impl ScanParts {
 }
 
 impl<'a> Part<'a> {
-    /// Distinct columns, sorted.
+    /// The distinct columns, sorted.
     pub(crate) fn columns(&self) -> &'a [usize] {
         &self.of.columns
     }
 
-    /// The file that holds its chunk, and the rows of the file that the chunk is.
+    /// The file that holds its chunk, and the rows of the chunk in the file.
     pub(crate) fn place(&self) -> (FileId, Range<u64>) {
         let layout = self.of.snapshot.table.layout();
         let (file, in_file) = self.of.snapshot.place_of(self.chunk);
@@ -188,8 +188,8 @@ impl<'a> Part<'a> {
         rows.end - rows.start
     }
 
-    /// The key of a column that may be decoded once for all scans that need it: if all rows are read, and as the file has
-    /// them.
+    /// The key of a column that may be decoded once for all scans that need it; `None` unless all rows are read, and as
+    /// the file has them.
     pub(crate) fn key(&self, column: usize) -> Option<SliceKey> {
         if self.selection.is_some() {
             return None;
@@ -199,7 +199,7 @@ impl<'a> Part<'a> {
         Some(SliceKey { file, chunk, column })
     }
 
-    /// Bytes of the stored pages that hold the rows of some columns.
+    /// The bytes of the stored pages that hold the rows of some columns.
     pub(crate) fn stored_bytes(&self, columns: &[usize]) -> u64 {
         let table = &self.of.snapshot.table;
         let slice = |&column: &usize| {
@@ -215,7 +215,7 @@ impl<'a> Part<'a> {
         pages.into_iter().map(|page| table.layout().bytes_of(page)).sum()
     }
 
-    /// The estimated bytes of a column, decoded: all rows of the chunk.
+    /// The estimated decoded bytes of all rows of the chunk in a column.
     pub(crate) fn decoded_bytes(&self, column: usize) -> u64 {
         self.of.snapshot.table.decoded_bytes_estimate(self.chunk, column)
     }

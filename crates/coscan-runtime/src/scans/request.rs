@@ -32,14 +32,14 @@ pub struct ScanRequest {
     pub order: Order,
     /// The number of workers that share the scan, at least one.
     pub workers: usize,
-    /// The share of the query beside others, at least 1: one of weight 2 is served as if it had half as much left.
+    /// The share of the query beside others, at least 1. One of weight 2 is served as if it had half as much left.
     pub weight: u32,
-    /// Who it is for.
+    /// The query and table that it is for.
     pub label: ScanLabel,
 }
 
 impl ScanRequest {
-    /// All rows of some columns, in any order, for one worker.
+    /// A request for all rows of some columns, in any order, for one worker.
     #[must_use]
     pub fn of_columns(table: &SharedTable, columns: Vec<usize>) -> Self {
         let rows = std::iter::once(0..table.table().layout().row_count()).collect();

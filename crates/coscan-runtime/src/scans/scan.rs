@@ -16,9 +16,9 @@ use crate::scans::selection::{check_rows, partial_chunks, sparse_pages};
 use crate::tables::snapshot::Snapshot;
 use crate::tables::table::SharedTable;
 
-/// A registered scan. All workers of a query take from it; each chunk goes to the worker that asks first.
+/// A registered scan. All workers of a query take from it. Each chunk goes to the worker that asks first.
 ///
-/// It ends when it and the streams of its workers are dropped: all that it held is released.
+/// It ends when it and the streams of its workers are dropped. All that it held is then released.
 #[derive(Debug)]
 pub struct Scan {
     handle: Arc<ScanHandle>,
@@ -81,12 +81,12 @@ impl Scan {
         self.table.snapshot()
     }
 
-    /// Needs more chunks of its request from now on. Chunks that it was handed before are handed out again. A worker whose
+    /// Adds chunks of its request to its needs. Chunks that it was handed before are handed out again. A worker whose
     /// stream has ended takes none of them; a new stream of it does.
     ///
     /// # Errors
-    /// If the pool is too small for one of them, or queries hold the memory that the pool would need for it. Some may have
-    /// been added by then: retry only [`ExtendError::left`], as chunks that were handed out come twice.
+    /// If the pool is too small for one of them, or queries hold the memory that the pool would need for it. Some may
+    /// have been added by then: retry only [`ExtendError::left`], since chunks that were handed out come twice.
     pub fn extend(&self, chunks: &[ChunkIndex]) -> Result<(), ExtendError> {
         let snapshot = self.table.snapshot();
         let extended = self.driver().extend_scan(self.id(), &snapshot.core_runs_of(chunks));
@@ -97,7 +97,7 @@ impl Scan {
         })
     }
 
-    /// Gives up chunks that have not been handed out yet; returns how many.
+    /// Removes chunks that have not been handed out yet from its needs. Returns how many.
     pub fn prune(&self, chunks: &[ChunkIndex]) -> usize {
         let snapshot = self.table.snapshot();
         let chunks: Vec<_> = chunks.iter().map(|&chunk| snapshot.to_core(chunk)).collect();
@@ -122,8 +122,8 @@ impl Scan {
         self.driver().all_handed_out(self.id()).map(|handed| self.of_table(handed))
     }
 
-    /// Gives up all chunks that have not been handed out yet, and those that workers return from now on because they cannot
-    /// open them. Returns what was handed out, as [`Self::handed`].
+    /// Removes from its needs all chunks that have not been handed out yet, and those that workers return from now on
+    /// because they cannot open them. Returns what was handed out, as [`Self::handed`] does.
     pub fn close(&self) -> Vec<(ChunkIndex, usize)> {
         self.of_table(self.driver().close_scan(self.id()))
     }
@@ -144,7 +144,7 @@ impl Scan {
         remaining
     }
 
-    /// Ends it now: all that it held is released. Its workers get [`ScanError::Cancelled`] if they ask again.
+    /// Ends the scan now and releases all that it held. Its workers get [`ScanError::Cancelled`] if they ask again.
     pub fn cancel(&self) {
         self.handle.cancel();
     }

@@ -1,4 +1,4 @@
-//! Rows of a table that a scan needs, chunk by chunk: all, some, or so few that only their pages are read.
+//! The rows of a table that a scan needs, chunk by chunk: all, some, or so few that only their pages are read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use coscan_storage::table::ParquetTable;
 
 use crate::error::ScanError;
 
-/// Only the pages of the rows are read if they have less than this part of the bytes of their chunks. Whole chunks are
-/// shared with other scans, single pages hardly ever.
+/// Only the pages of the rows are read if they have less than one in this many of the bytes of their chunks. Whole
+/// chunks are shared with other scans, single pages hardly ever.
 const SPARSE_DIVISOR: u64 = 4;
 
 /// Checks that ranges of rows ascend without overlap.
@@ -24,7 +24,7 @@ pub(crate) fn check_rows(rows: &[Range<u64>]) -> Result<(), ScanError> {
     Ok(())
 }
 
-/// For each chunk of which only some rows are needed: those rows, counted from its start.
+/// The needed rows of each chunk of which only some are needed, counted from the start of the chunk.
 pub(crate) type PartialChunks = BTreeMap<ChunkIndex, Vec<Range<u64>>>;
 
 /// The chunks that these rows do not cover.

@@ -21,13 +21,13 @@ use crate::tables::snapshot::Snapshot;
 pub struct ScanStream {
     schema: SchemaRef,
     snapshot: Arc<Snapshot>,
-    /// Of core.
+    /// The chunk of core that the last batch is part of.
     chunk: Option<ChunkIndex>,
     batches: WorkerStream,
 }
 
 impl Scan {
-    /// The record batches that one of its workers takes. Call it once for each worker.
+    /// The record batches that one of its workers takes. Call this once for each worker.
     ///
     /// # Panics
     /// If there is no such worker.

@@ -1,7 +1,7 @@
-//! A worker of a scan: takes chunk after chunk, and makes record batches of each.
+//! A worker of a scan, which takes chunk after chunk, and makes record batches of each.
 //!
-//! It takes each column of a chunk decoded whole, once for all scans that want it, or decodes it for itself batch by
-//! batch, which is cheaper when no other scan wants it.
+//! It takes each column of a chunk decoded whole, once for all scans that need it, or decodes it for itself batch by
+//! batch, which is cheaper when no other scan needs it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::sync::destructor::InDestructor;
 /// Rows of a chunk.
 #[derive(Debug)]
 pub(crate) struct ChunkBatch {
-    /// Of core.
+    /// The chunk of core.
     pub(crate) chunk: ChunkIndex,
     /// The position of their table among those of the scan.
     pub(crate) table: usize,
@@ -44,12 +44,12 @@ pub(crate) struct Worker {
     request: Option<RequestId>,
     /// Memory that it has waited for, to open the next chunk that it is handed.
     memory: Option<Reservation>,
-    /// It was told that there are no more chunks, or has failed.
+    /// Whether it was told that there are no more chunks, or has failed.
     has_ended: bool,
 }
 
 impl Drop for Worker {
-    /// Its scan goes on without it.
+    /// Withdraws the worker. Its scan continues without it.
     fn drop(&mut self) {
         let _destructor = InDestructor::enter();
         if let Some(request) = self.request.filter(|_| !self.has_ended) {
@@ -81,12 +81,12 @@ impl Worker {
         }
     }
 
-    /// Notes the end: of the rows, or of the scan for all its workers.
+    /// Notes the end of the rows, or that of the scan for all its workers.
     pub(crate) fn note_end(&mut self, next: &NextBatch) {
         match next {
             Ok(Some(_)) => {}
             Ok(None) => self.has_ended = true,
-            // Rows are missing: no other worker may end as if all had come.
+            // Rows are missing, so no other worker may end as if all had come.
             Err(error) => {
                 self.has_ended = true;
                 self.scan.fail(error);
@@ -112,7 +112,7 @@ impl Worker {
         self.yield_policy.resume(matches!(decision, YieldDecision::GiveWay(_)));
     }
 
-    /// The next batch of the current chunk, if it takes no waiting.
+    /// The next batch of the current chunk, if no wait is needed for it.
     pub(crate) fn next_at_once(&mut self) -> Step {
         let Some(current) = &mut self.current else { return Step::NeedsChunk };
         let step = current.next(&self.scan);
@@ -142,7 +142,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the next chunk, and for memory to open it; false if there is none.
+    /// Waits for the next chunk, and for memory to open it. Returns false if there is none.
     async fn open_next_chunk(&mut self) -> Result<bool, ScanError> {
         let driver = Arc::clone(self.scan.driver());
         let mut may_wait = true;
@@ -154,7 +154,7 @@ impl Worker {
             add_time(&self.scan.counters().wait_ns, asked.elapsed());
             self.yield_policy.resume(false);
             let Some(lease) = answer? else { return Ok(false) };
-            // Longer scans give way from now on.
+            // Longer scans yield from now on.
             let activity = Arc::clone(self.scan.activity());
             let runnable = driver.cpu_scheduler().add(activity, self.index);
             let chunk = lease.chunk();
@@ -180,7 +180,7 @@ impl Worker {
 /// The remaining batches of an open chunk.
 struct ChunkBatches {
     chunk: ChunkIndex,
-    /// Those with rows left.
+    /// The parts with rows left.
     parts: VecDeque<PartColumns>,
     _runnable: Runnable,
 }

@@ -15,14 +15,14 @@ use crate::error::ScanError;
 use crate::scans::handle::ScanHandle;
 use crate::scans::worker::{ChunkBatch, NextBatch, Step, Worker};
 
-/// What a worker of a scan takes, in the order in which the scheduler hands out chunks. Drop it to stop.
+/// The batches of a worker of a scan, in the order in which the scheduler hands out chunks. Drop it to stop.
 pub(crate) struct WorkerStream {
     polled: Polled,
     state: State,
 }
 
 enum State {
-    /// Between two polls.
+    /// The state between two polls.
     Resting(Box<Worker>),
     /// The worker is making a batch.
     Working(BoxFuture<'static, (Box<Worker>, NextBatch)>),
@@ -30,7 +30,7 @@ enum State {
 }
 
 impl WorkerStream {
-    /// Of a worker of a scan.
+    /// The stream of a worker of a scan.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -99,7 +99,7 @@ impl WorkerStream {
     }
 }
 
-/// Notes when a worker is polled. It outlives the worker.
+/// A note of the polls of a worker. It outlives the worker.
 struct Polled {
     activity: Arc<WorkerActivity>,
     worker: WorkerIndex,

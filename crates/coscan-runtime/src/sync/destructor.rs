@@ -7,8 +7,9 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Marks the body of a destructor, as long as it is held. In debug builds locking the manager's state meanwhile panics: a
-/// destructor runs wherever a query drops something, also under locks of its own, and would wait there for all scans.
+/// The mark of the body of a destructor, as long as it is held. In debug builds, locking the manager's state meanwhile
+/// panics: a destructor runs wherever a query drops something, also under locks of its own, and would wait there for
+/// all scans.
 pub(crate) struct InDestructor {
     before: usize,
     /// The mark is of this thread, so the guard must stay on it.
@@ -20,19 +21,19 @@ impl InDestructor {
         Self::set(|before| before + 1)
     }
 
-    /// An exception, as long as it is held: the runtime is gone, and so is who would have done it instead.
+    /// An exception, as long as it is held: the runtime is gone, and with it the task that would have done it instead.
     pub(crate) fn except() -> Self {
         Self::set(|_| 0)
     }
 
     fn set(depth: impl Fn(usize) -> usize) -> Self {
-        // While a thread ends there may be no such variable any more.
+        // While a thread ends the variable may no longer exist.
         let before = DEPTH.try_with(|current| current.replace(depth(current.get()))).unwrap_or(0);
         Self { before, not_send: PhantomData }
     }
 
     /// # Panics
-    /// In debug builds, within a destructor.
+    /// In debug builds, if called within a destructor.
     pub(crate) fn check() {
         debug_assert_eq!(DEPTH.try_with(Cell::get).unwrap_or(0), 0, "a destructor locks the state");
     }

@@ -20,7 +20,7 @@ use crate::io::retry::Attempt;
 use crate::memory::MemoryBudget;
 use crate::tables::metadata_reservation::MetadataReservation;
 
-/// Reads metadata for a driver. Open files hold it, so it does not hold the driver.
+/// A reader of metadata for a driver. Open files hold it, so it does not hold the driver.
 #[derive(Debug)]
 pub(crate) struct FooterReader {
     driver: Weak<Driver>,
@@ -43,7 +43,7 @@ impl FooterReader {
         &self.memory
     }
 
-    /// Memory for metadata; what is not needed gives way to it.
+    /// Takes memory for metadata. Memory that is not needed is reclaimed for it.
     pub(crate) fn reserve_metadata(&self, bytes: u64) -> Result<MetadataReservation, ScanError> {
         self.driver.upgrade().ok_or(ScanError::ShutDown)?.reserve_metadata(bytes)
     }
@@ -58,7 +58,7 @@ impl FooterReader {
         loop {
             let bytes = range.end - range.start;
             let read = file.read(range.clone());
-            // A query waits for it before it can begin.
+            // The request is urgent, since a query waits for it before it can begin.
             let error = match requests.send(&device, bytes, ready(()), read).await {
                 Ok(bytes) => return Ok(bytes),
                 Err(error) => error,
@@ -79,7 +79,8 @@ impl MetadataReader for FooterReader {
     ) -> BoxFuture<'a, Result<Bytes, ReadError>> {
         let requests = Arc::clone(&self.requests);
         async move {
-            // On threads where no poll takes milliseconds. It ends when this is dropped.
+            // The task runs on threads where no poll takes milliseconds. It ends when this is
+            // dropped.
             let mut task = JoinSet::new();
             let reading = Self::read(requests, file.clone(), device.clone(), range);
             task.spawn_on(reading, &self.runtime);

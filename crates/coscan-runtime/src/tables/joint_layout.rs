@@ -1,4 +1,4 @@
-//! Which rows of which tables the chunks of a joint table hold.
+//! The rows of tables that the chunks of a joint table hold.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, PageId, PageIndex};
 use crate::tables::registry::FileId;
 use crate::tables::snapshot::{Snapshot, SnapshotFile};
 
-/// The parts of all joint chunks, and where their pages are. Core has the joint chunks that have rows, in their order.
-/// Plain data: it keeps nothing registered.
+/// The parts of all joint chunks, and the places of their pages. Core has the joint chunks that have rows, in their
+/// order. Plain data: it keeps nothing registered.
 #[derive(Debug)]
 pub(crate) struct JointLayout {
     /// The number of joint chunks, those without rows among them.
     joint_chunks: usize,
-    /// Of each chunk of core, which joint chunk it is and where its parts end.
+    /// For each chunk of core, the joint chunk that it is and the end of its parts.
     chunks: Vec<(usize, usize)>,
     parts: Vec<JointPart>,
     /// The files of all tables, by their first page.
@@ -27,7 +27,7 @@ pub(crate) struct JointPart {
     /// The position of the table.
     pub(crate) table: usize,
     pub(crate) chunk: ChunkIndex,
-    /// Counted from the start of the chunk; `None` if all.
+    /// The rows, counted from the start of the chunk; `None` if all.
     pub(crate) rows: Option<Range<u64>>,
 }
 
@@ -35,12 +35,13 @@ pub(crate) struct JointPart {
 struct JointFile {
     first_page: PageId,
     table: usize,
-    /// Among the files of the table.
+    /// The position of the file among those of the table.
     file: usize,
 }
 
 impl JointLayout {
-    /// `chunks[u][t]`: the rows of table `t` in joint chunk `u`. They ascend with `u`, do not overlap and exist.
+    /// The layout of these chunks. `chunks[u][t]` are the rows of table `t` in joint chunk `u`. They ascend with `u`,
+    /// do not overlap and exist.
     pub(crate) fn new(tables: &[Arc<Snapshot>], chunks: &[Vec<Range<u64>>]) -> Self {
         let mut layout = Self {
             joint_chunks: chunks.len(),
@@ -59,7 +60,7 @@ impl JointLayout {
         }
         for (table, snapshot) in tables.iter().enumerate() {
             let files = snapshot.table.parquet_files().iter().zip(snapshot.files()).enumerate();
-            // One without pages begins where another does.
+            // A file without pages begins where another does.
             let with_pages = files.filter(|(_, (parquet, _))| parquet.page_count() > 0);
             let file = |(file, (_, listed)): (_, (_, &SnapshotFile))| JointFile {
                 first_page: listed.first_page,
@@ -96,18 +97,18 @@ impl JointLayout {
         &self.parts[start..self.chunks[chunk].1]
     }
 
-    /// The joint chunk that a chunk of core is.
+    /// The joint chunk for a chunk of core.
     pub(crate) fn joint_chunk(&self, chunk: ChunkIndex) -> usize {
         self.chunks[chunk.as_usize()].0
     }
 
-    /// The chunk of core that a joint chunk is; `None` if it has no rows.
+    /// The chunk of core for a joint chunk; `None` if it has no rows.
     pub(crate) fn core_chunk(&self, joint: usize) -> Option<ChunkIndex> {
         let position = self.chunks.binary_search_by_key(&joint, |(joint, _)| *joint);
         position.ok().map(ChunkIndex::from_usize)
     }
 
-    /// The table and the file among its files that a page of core is of, and which page of that file it is.
+    /// The table of a page of core, the file among the table's files, and the page of that file.
     pub(crate) fn place_of_page(&self, page: PageId) -> (usize, usize, PageIndex) {
         let next = self.files.partition_point(|file| file.first_page <= page);
         let file = self.files[next - 1];
@@ -128,7 +129,7 @@ impl JointLayout {
                 let parts = parts.iter().filter(|part| part.table == table);
                 let mut pages: Vec<_> =
                     parts.flat_map(|part| part.pages(snapshot, group)).collect();
-                // Two parts of a row group have its dictionary in common.
+                // Two parts of a row group share its dictionary.
                 pages.sort_unstable();
                 pages.dedup();
                 slices.push(pages);
@@ -197,7 +198,7 @@ impl JointPart {
     }
 }
 
-/// The chunks of a table that hold these rows, each with the rows that it holds.
+/// The chunks of a table that hold these rows, each with those rows.
 fn parts_of<'a>(
     table: usize,
     snapshot: &'a Snapshot,

@@ -1,6 +1,6 @@
-//! Values made of the metadata of files, which can be made again: they are kept as long as there is memory for them.
+//! Values made from the metadata of files, which can be made again. They are kept as long as there is memory for them.
 //!
-//! Values in use stay in any case. The others are dropped least recently used first.
+//! Values in use always stay. The others are dropped least recently used first.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use coscan_core::MissingMemory;
 
 use crate::sync::destructor::InDestructor;
 
-/// A place for a value that can be made again. It is empty until a value is put in, and again after memory was short
-/// while the value was not in use.
+/// A place for a value that can be made again. It is empty until a value is put in, and becomes empty again when memory
+/// is short while the value is not in use.
 pub struct CachedMetadata<T> {
     values: Arc<MetadataCache>,
     id: u64,
@@ -27,7 +27,7 @@ impl<T: Any + Send + Sync> CachedMetadata<T> {
         Self { values: Arc::clone(values), id: state.next_id, of: PhantomData }
     }
 
-    /// The value, if it is there. As long as the result is held, it stays.
+    /// The value, if it is there. It stays as long as the result is held.
     #[must_use]
     pub fn get(&self) -> Option<Arc<T>> {
         let mut state = self.values.lock();
@@ -37,7 +37,7 @@ impl<T: Any + Send + Sync> CachedMetadata<T> {
         Arc::clone(&value.value).downcast().ok()
     }
 
-    /// Puts a value in. `bytes` is about what is free once it is dropped.
+    /// Puts a value in. `bytes` are about the bytes that are free once it is dropped.
     pub fn put(&self, value: Arc<T>, bytes: u64) {
         let mut state = self.values.lock();
         let before = state.take(self.id);
@@ -72,7 +72,7 @@ pub(crate) struct MetadataCache {
 #[derive(Debug, Default)]
 struct State {
     values: BTreeMap<u64, Value>,
-    /// Of all values of a type.
+    /// The bytes of all values of a type.
     bytes: BTreeMap<TypeId, u64>,
     next_id: u64,
     clock: u64,
@@ -82,7 +82,7 @@ struct State {
 struct Value {
     value: Arc<dyn Any + Send + Sync>,
     bytes: u64,
-    /// When it was last used.
+    /// The count of uses when it was last used.
     used: u64,
 }
 
@@ -107,15 +107,15 @@ impl State {
 }
 
 impl MetadataCache {
-    /// About how many bytes are free once all unused values are dropped.
+    /// The approximate bytes that are free once all unused values are dropped.
     pub(crate) fn unused_bytes(&self) -> u64 {
         let state = self.lock();
         state.values.values().filter(|value| value.is_unused()).map(|value| value.bytes).sum()
     }
 
-    /// Drops unused values, least recently used first, until `is_enough` says so; false if none was dropped. What a
-    /// value frees is an estimate: if it was not enough, twice as much is dropped next. So the values are looked
-    /// through only a few times, however many have to go.
+    /// Drops unused values, least recently used first, until `is_enough` says so. Returns false if none was dropped.
+    /// The bytes that a value frees are an estimate. If they were not enough, twice as many are dropped next, so the
+    /// values are looked through only a few times, however many are dropped.
     pub(crate) fn drop_unused(&self, missing: MissingMemory, is_enough: impl Fn() -> bool) -> bool {
         let mut bytes = missing.bytes;
         let mut has_dropped = false;
@@ -133,8 +133,8 @@ impl MetadataCache {
         }
     }
 
-    /// Removes unused values of one type, or of all, least recently used first, until they make so many bytes; none if
-    /// all are in use. The caller drops them, not under a lock: that returns memory.
+    /// Removes unused values of one type, or of all, least recently used first, until they make `bytes` bytes. Removes
+    /// none if all are in use. The caller drops them, not under a lock, since that returns memory.
     pub(super) fn take_unused(
         &self,
         of: Option<TypeId>,
@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// Values of 100 bytes.
+    /// Makes values of 100 bytes.
     fn values(count: u64) -> (Arc<MetadataCache>, Vec<CachedMetadata<u64>>) {
         let cache = Arc::default();
         let slots = (0..count).map(|value| {

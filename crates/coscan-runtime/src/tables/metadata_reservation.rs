@@ -1,4 +1,4 @@
-//! Memory counted as metadata: footers and what is made of them, and what is known of registered tables.
+//! Memory counted as metadata: footers and the values made from them, and the metadata of registered tables.
 
 use std::any::TypeId;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::memory::{Credit, MemoryBudget, MemoryUser};
 use crate::sync::destructor::InDestructor;
 use crate::tables::metadata_cache::MetadataCache;
 
-/// Optional metadata of one type takes at most this part of the budget.
+/// Optional metadata of one type takes at most one in this many bytes of the budget.
 const OPTIONAL_DIVISOR: u64 = 8;
 
 /// Memory that is counted as metadata, until this is dropped.
@@ -21,13 +21,14 @@ pub struct MetadataReservation {
 
 impl MetadataReservation {
     /// # Errors
-    /// The missing bytes.
+    /// The missing bytes, if memory is short.
     pub(crate) fn try_new(memory: &Arc<MemoryBudget>, bytes: u64) -> Result<Self, MissingMemory> {
         memory.try_take(MemoryUser::Metadata, bytes)?;
         Ok(Self { credit: Arc::clone(memory.credit()), bytes })
     }
 
-    /// Memory that is in use already, even beyond the budget. Not to be called under the lock, which this may take.
+    /// Counts memory that is in use already, even beyond the budget. Not to be called under the lock, which this may
+    /// take.
     pub(crate) fn of_held(memory: &Arc<MemoryBudget>, bytes: u64) -> Self {
         if memory.try_take(MemoryUser::Metadata, bytes).is_err() {
             memory.take(MemoryUser::Metadata, bytes);
@@ -35,7 +36,7 @@ impl MetadataReservation {
         Self { credit: Arc::clone(memory.credit()), bytes }
     }
 
-    /// Memory for a value that queries can do without. Only unused values of its type are dropped for it.
+    /// Takes memory for a value that queries can do without. Only unused values of its type are dropped for it.
     pub(crate) fn try_optional(
         memory: &Arc<MemoryBudget>,
         cache: &MetadataCache,

@@ -1,6 +1,6 @@
-//! Tables and files: what is open (`open_files`, `footer_reader`, `metadata_cache`), what
-//! of it is counted as memory (`metadata_reservation`), what core knows of it (`registry`,
-//! `snapshot`, `joint_layout`), and what a program holds (`table`).
+//! Tables and files: those that are open (`open_files`, `footer_reader`, `metadata_cache`), the memory counted for them
+//! (`metadata_reservation`), their registration with core (`registry`, `snapshot`, `joint_layout`), and the handle of a
+//! program (`table`).
 
 pub(crate) mod footer_reader;
 pub(crate) mod joint_layout;

@@ -1,4 +1,4 @@
-//! Open files: a file that is listed again, from whatever session, is not opened again.
+//! Open files: a file that is listed again, by whichever session, is not opened again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,7 +13,7 @@ use crate::tables::footer_reader::FooterReader;
 use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::registry::FileKey;
 
-/// Footers that are read at a time for one call: as many as object stores answer without slowing down.
+/// The most footers that are read at a time for one call: the number that object stores answer without slowing down.
 const FOOTERS_AT_A_TIME: usize = 32;
 
 /// All files that were opened, as long as they are in use.
@@ -25,9 +25,10 @@ pub(crate) struct OpenFiles {
 #[derive(Debug, Default)]
 struct State {
     known: BTreeMap<FileKey, OpenFile>,
-    /// Files that are being opened, for whoever else asks for them.
+    /// Files that are being opened, for other callers that ask for them meanwhile.
     opening: BTreeMap<FileKey, WeakShared<Opening>>,
-    /// Files that were opened in vain, because another one could not be: until the next attempt, or memory is short.
+    /// Files that were opened in vain, because another one could not be. They stay until the next attempt, or until
+    /// memory is short.
     unclaimed: BTreeMap<FileKey, Arc<ParquetFile>>,
 }
 
@@ -36,13 +37,13 @@ type Opening = BoxFuture<'static, Result<Arc<ParquetFile>, OpenError>>;
 #[derive(Debug)]
 struct OpenFile {
     file: Weak<ParquetFile>,
-    /// For its footer and page index, and what is made of them.
+    /// The memory of its footer and page index, and of the values made from them.
     _memory: Arc<Mutex<Vec<MetadataReservation>>>,
 }
 
 impl OpenFiles {
-    /// Opens files, in the order given. Of those that are not open yet footers are read, unless they are given; each is
-    /// read once, whoever asks for it meanwhile.
+    /// Opens files, in the order given. Footers are read for files that are not open yet, unless they are given. Each
+    /// is read once, however many callers ask for it meanwhile.
     pub(crate) async fn open(
         &self,
         files: Vec<FileToOpen>,
@@ -80,7 +81,7 @@ impl OpenFiles {
         options: FileOptions,
         reader: Arc<FooterReader>,
     ) -> Result<Arc<ParquetFile>, OpenError> {
-        // They outlive the lock: the last reference to a read must not be dropped under it.
+        // These outlive the lock, since the last reference to a read must not be dropped under it.
         let mut others = Vec::new();
         let opening = {
             let mut state = self.lock();
@@ -140,7 +141,7 @@ impl OpenFiles {
         }
     }
 
-    /// The file, or the same one if it was added meanwhile.
+    /// Adds a file, and returns it, or the same one if it was added meanwhile.
     fn add(
         &self,
         budget: &Arc<MemoryBudget>,
@@ -168,7 +169,7 @@ impl OpenFiles {
         first.unwrap_or(file)
     }
 
-    /// Returns the memory of files that are no longer in use; false if there are none.
+    /// Returns the memory of files that are no longer in use. Returns false if there are none.
     pub(crate) fn forget_closed(&self) -> bool {
         let unclaimed = std::mem::take(&mut self.lock().unclaimed);
         drop(unclaimed); // Not under the lock, like all files.
@@ -180,7 +181,7 @@ impl OpenFiles {
             let mut state = self.lock();
             state.known.extract_if(.., |_, open| open.file.strong_count() == 0).collect()
         };
-        // They are dropped after the lock is released: that returns memory.
+        // They are dropped after the lock is released, since that returns memory.
         !closed.is_empty()
     }
 

@@ -1,4 +1,4 @@
-//! A snapshot of a table as core knows it: which of core's chunks and pages are its own.
+//! A snapshot of a table in core: those of core's chunks and pages that belong to it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ pub(crate) struct Snapshot {
     files: Vec<SnapshotFile>,
     /// The chunk of core of each chunk of the table.
     chunks: Vec<ChunkIndex>,
-    /// The inverse: chunks of core with those of the table, sorted.
+    /// The inverse of `chunks`: chunks of core with those of the table, sorted.
     of_core: Vec<(ChunkIndex, ChunkIndex)>,
-    /// For these lists.
+    /// The memory of these lists.
     _memory: MetadataReservation,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Snapshot {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SnapshotFile {
     pub(crate) id: FileId,
-    /// Its pages have consecutive ids from here on.
+    /// The first of its pages, whose ids are consecutive.
     pub(crate) first_page: PageId,
 }
 
@@ -57,7 +57,7 @@ impl Snapshot {
         self.chunks.is_sorted()
     }
 
-    /// The chunk of core that a chunk of the table is.
+    /// The chunk of core for a chunk of the table.
     pub(crate) fn to_core(&self, chunk: ChunkIndex) -> ChunkIndex {
         self.chunks[chunk.as_usize()]
     }
@@ -69,30 +69,30 @@ impl Snapshot {
         self.core_runs_of(&held.collect::<Vec<_>>())
     }
 
-    /// The chunks of core that some chunks of the table are, as ascending runs of neighbours.
+    /// The chunks of core for some chunks of the table, as ascending runs of neighbours.
     pub(crate) fn core_runs_of(&self, chunks: &[ChunkIndex]) -> Vec<Range<ChunkIndex>> {
         let mut chunks: Vec<_> = chunks.iter().map(|&chunk| self.to_core(chunk)).collect();
         chunks.sort_unstable();
         runs(chunks)
     }
 
-    /// The chunk of the table that a chunk of core is.
+    /// The chunk of the table for a chunk of core.
     ///
     /// # Panics
-    /// If it is none of this snapshot.
+    /// If the chunk does not belong to this snapshot.
     pub(crate) fn to_table(&self, chunk: ChunkIndex) -> ChunkIndex {
         let position = self.of_core.binary_search_by_key(&chunk, |(core, _)| *core);
         self.of_core[position.expect("a scan is handed chunks of its snapshot")].1
     }
 
-    /// The file that holds a chunk of the table, and which chunk of that file it is.
+    /// The file that holds a chunk of the table, and the chunk of that file.
     pub(crate) fn place_of(&self, chunk: ChunkIndex) -> (FileId, ChunkIndex) {
         let (file, chunk) = self.table.place_of(chunk);
         (self.files[file].id, chunk)
     }
 
-    /// A column of the table as the column of the file that holds a chunk, if it is decoded as that file has it: then all
-    /// tables that list the file can use it.
+    /// A column of the table as the column of the file that holds a chunk, if it is decoded as that file has it, so
+    /// that all tables that list the file can use it.
     pub(crate) fn shared_column(&self, chunk: ChunkIndex, column: usize) -> Option<usize> {
         let file = self.table.chunk_file(chunk);
         let in_file = self.table.file_column(file, column)?;
@@ -101,13 +101,13 @@ impl Snapshot {
         (fields[in_file].data_type() == data_type).then_some(in_file)
     }
 
-    /// The page of core that a page of the table is.
+    /// The page of core for a page of the table.
     pub(crate) fn page_id(&self, page: PageIndex) -> PageId {
         let (file, page) = self.table.place_of_page(page);
         PageId(self.files[file].first_page.0 + page.0)
     }
 
-    /// The page of the table that a page of core is, of the file that holds a chunk of the table.
+    /// The page of the table for a page of core, in the file that holds a chunk of the table.
     pub(crate) fn page_of(&self, chunk: ChunkIndex, id: PageId) -> PageIndex {
         let file = self.table.chunk_file(chunk);
         let page = PageIndex(id.0 - self.files[file].first_page.0);

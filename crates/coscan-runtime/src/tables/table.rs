@@ -1,4 +1,4 @@
-//! A table that scans share: registered with a manager as long as it is held.
+//! A table that scans share. It is registered with a manager as long as it is held.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,11 +25,11 @@ pub struct SharedTable {
 struct OpenTable {
     registration: Registration,
     snapshot: Arc<Snapshot>,
-    /// The same files for scans in order, if core has their chunks in another order.
+    /// The table of the same files for scans in order, if core has their chunks in another order.
     in_order: OnceLock<SharedTable>,
 }
 
-/// Keeps a table registered, with its pages, without its footers. Cheap to clone.
+/// Keeps a table registered with its pages, but without its footers. Cheap to clone.
 ///
 /// A table of the same name and files that is registered meanwhile finds the pages in the pool.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl SharedTable {
         name: Option<&str>,
         table: Arc<ParquetTable>,
     ) -> Self {
-        // On a manager that has panicked no scan starts: any ids will do.
+        // On a manager that has panicked no scan starts, so any ids will do.
         let Places { id, files, chunks } =
             Places::register(driver, name, &table).unwrap_or_else(|| Places::unregistered(&table));
         let ids = files.iter().map(|file| file.id).collect();
@@ -84,7 +84,7 @@ impl SharedTable {
         self.open.snapshot.id
     }
 
-    /// Calls it so in reports, until a scan calls it otherwise: names of snapshots need not be for people.
+    /// Sets its name in reports, until a scan uses another: names of snapshots need not be for people.
     pub fn set_title(&self, title: &str) {
         self.open.registration.registered.driver.name_table(self.id(), &title.into());
     }
@@ -106,7 +106,7 @@ impl SharedTable {
             return self.clone();
         }
         let register = || {
-            // Under a unique name, so that no files are added to it.
+            // The name is unique, so that no files are added to it.
             static NEXT: AtomicU64 = AtomicU64::new(0);
             let name = format!("in order {}", NEXT.fetch_add(1, Ordering::Relaxed));
             let driver = &registration.registered.driver;
@@ -124,8 +124,8 @@ struct Places {
 }
 
 impl Places {
-    /// Registers step by step: the lock is not held for all files, nor for all chunks of one. `None` if the manager has
-    /// panicked.
+    /// Registers a table step by step, so that the lock is not held for all files, nor for all chunks of one; `None` if
+    /// the manager has panicked.
     fn register(driver: &Arc<Driver>, name: Option<&str>, table: &ParquetTable) -> Option<Self> {
         let columns = Registry::columns(table);
         let files = table.parquet_files().iter().map(|file| register_file(driver, file));
@@ -142,7 +142,7 @@ impl Places {
         Some(Self { id, files: files.into_iter().map(placed).collect(), chunks })
     }
 
-    /// Those of no registered table.
+    /// The places of a table that is not registered.
     fn unregistered(table: &ParquetTable) -> Self {
         let nowhere = SnapshotFile { id: FileId(0), first_page: PageId(0) };
         Self {
@@ -167,7 +167,7 @@ fn register_file(driver: &Arc<Driver>, file: &ParquetFile) -> Option<(FileId, Pa
     Some(held)
 }
 
-/// The chunks of core for those of a file in a table, which are registered if they are not yet.
+/// The chunks of core for those of a file in a table. They are registered if they are not yet.
 fn register_chunks(
     driver: &Arc<Driver>,
     table_id: TableId,

@@ -93,7 +93,7 @@ async fn a_load_that_no_scan_needs_any_more_is_given_up() {
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
 
-/// What operators can have: all but the floor of the pool, and what the table takes.
+/// The memory that operators can have: all but the floor of the pool, and the memory of the table.
 fn beside_pool_bytes(manager: &BufferManager) -> u64 {
     let Options { memory_bytes, pool_bytes_min, .. } = manager.options();
     memory_bytes - pool_bytes_min - manager.report().metadata_bytes
@@ -109,7 +109,7 @@ async fn a_stream_dropped_while_it_waits_for_memory_lets_others_have_it() {
     let mut first = scan(&manager, &table, &[0, 1]);
     let mut second = scan(&manager, &table, &[0, 1]);
     for stream in [&mut first, &mut second] {
-        // Its chunk is there long before memory is given up for it.
+        // Its chunk arrives long before memory is given up for it.
         let waited = tokio::time::timeout(Duration::from_secs(5), stream.next()).await;
         assert!(waited.is_err(), "there is no memory");
     }
@@ -154,7 +154,7 @@ async fn cancelling_a_scan_ends_all_its_workers() {
     scan.cancel();
     assert_eq!(manager.report().scans, 1, "the other scan");
     for worker in workers {
-        // What a worker was handed it may finish.
+        // A worker may finish a chunk that it was handed.
         let end = in_time(ids(worker)).await.map(|ids| ids.len());
         assert!(matches!(end, Err(ScanError::Cancelled)), "{end:?}");
     }
@@ -302,7 +302,8 @@ async fn workers_come_and_go_and_no_row_that_was_not_given_is_lost() {
             let scan = Arc::clone(&scan);
             tokio::spawn(async move {
                 let mut chunks = Vec::new();
-                // Polled some times, dropped, taken up again: only what has given rows is gone.
+                // The stream is polled some times, dropped and replaced. Only a chunk that has
+                // given rows is lost.
                 for polls in 0.. {
                     let mut stream = scan.worker(worker);
                     for _ in 0..polls % 3 {

@@ -24,7 +24,7 @@ const ASKER: NodeId = NodeId(0);
 const OWNER: NodeId = NodeId(1);
 const OTHER: NodeId = NodeId(2);
 
-/// What a server wants sent.
+/// The messages that a server sends.
 #[derive(Debug, Default)]
 struct Outbox(Mutex<Vec<Outgoing>>);
 
@@ -131,7 +131,7 @@ async fn what_waits_for_a_file_is_forgotten_with_its_connection() {
     owner.cluster.reconnected(ASKER); // A new process, which has no scan.
     owner.cluster.receive(OTHER, get, Vec::new());
     gate.open();
-    // It is answered after all that waited, too. The network has taken its answer.
+    // It is answered after all requests that waited, too. The network has taken its answer.
     owner.outbox.take(|sent| sent.to == OTHER).await;
     let scans = || owner.manager.tables().iter().map(|table| table.scans).sum::<usize>();
     in_time(async {

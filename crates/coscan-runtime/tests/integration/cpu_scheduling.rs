@@ -1,4 +1,4 @@
-//! Long scans give way to shorter ones at the processors, for as long as these have something to do there.
+//! Long scans yield to shorter ones at the processors, for as long as these have something to do there.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use std::time::Duration;
@@ -9,10 +9,10 @@ use coscan_runtime::{BufferManager, Options, ScanRequest, ScanStream, SharedTabl
 use futures::{FutureExt, StreamExt};
 use tokio::time::{Instant, advance};
 
-/// What its query does with a batch takes longer than a turn.
+/// The work of a query on a batch. It takes longer than a turn.
 const WORK: Duration = Duration::from_millis(5);
 
-/// How long it takes until a scan gives its next batch, after its query has worked on the one before.
+/// The time until a scan gives its next batch, after its query has worked on the one before.
 async fn pause_of(stream: &mut ScanStream) -> Duration {
     advance(WORK).await;
     let started = Instant::now();
@@ -20,7 +20,7 @@ async fn pause_of(stream: &mut ScanStream) -> Duration {
     started.elapsed()
 }
 
-/// The same for so many batches.
+/// The sum of these pauses over `batches` batches.
 async fn pauses_in_all(stream: &mut ScanStream, batches: usize) -> Duration {
     let mut stood = Duration::ZERO;
     for _ in 0..batches {
@@ -29,7 +29,7 @@ async fn pauses_in_all(stream: &mut ScanStream, batches: usize) -> Duration {
     stood
 }
 
-/// A manager that gives small batches, and a table of so many chunks whose reads pass a gate.
+/// A manager that gives small batches, and a table of `chunks` chunks whose reads pass a gate.
 async fn gated(chunks: u64) -> (BufferManager, SharedTable, Gate) {
     let (fixture, gate) = (Fixture::new(chunks * CHUNK_ROWS).await, Gate::opened());
     let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
@@ -58,7 +58,7 @@ async fn a_long_scan_pauses_while_a_short_one_works_and_not_before_or_after() {
     }
     assert!(stood > 10 * WORK, "{stood:?}");
 
-    // Its query takes no more: it is at work for as long as it may take to ask again.
+    // Its query takes no more. It counts as at work for as long as it may take to ask again.
     let stood = pauses_in_all(&mut long, 20).await;
     assert!(stood <= 4 * WORK, "{stood:?}");
     assert_eq!(pauses_in_all(&mut long, 20).await, Duration::ZERO);

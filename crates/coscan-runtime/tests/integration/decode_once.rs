@@ -1,4 +1,4 @@
-//! What several scans want decoded is decoded once, and kept for those that want it most.
+//! Columns that several scans need are decoded once, and kept for the scans that need them most.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use crate::common::stores::{FatedStore, Gate};
@@ -14,7 +14,7 @@ use parquet::basic::Compression;
 
 const ROWS: u64 = 12 * CHUNK_ROWS;
 
-/// Scans of these columns that are all registered before any page comes. What each did.
+/// Runs scans of these columns that are all registered before any page comes. Returns their metrics.
 async fn start_together(manager: &BufferManager, columns: &[&[usize]]) -> Vec<ScanMetrics> {
     let (fixture, gate) = (Fixture::new(ROWS).await, Gate::opened());
     let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
@@ -88,7 +88,7 @@ async fn slices_that_fewest_scans_need_are_dropped_first() {
     let table = manager.register(Fixture::new(ROWS).await.table().await);
     let scan = |chunks| chunks_in_order(&manager, &table, chunks);
     let (zero, one, other_one, two) = (scan(0..1), scan(1..2), scan(1..2), scan(2..3));
-    // It decodes all three: for the last, one of the first two has to go.
+    // It decodes all three: for the last, one of the first two has to be dropped.
     assert_eq!(in_time(ids(scan(0..3).worker(0))).await.unwrap().len(), 3000);
     let mut found = Vec::new();
     for scan in [&one, &other_one, &two, &zero] {

@@ -1,4 +1,4 @@
-//! A scan that needs more while it runs.
+//! A scan that gets further needs while it runs.
 
 use crate::common::{CHUNK_ROWS, Fixture, LARGE, ids, largest_chunk_bytes, manager, sorted};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -17,7 +17,7 @@ async fn a_scan_goes_on_with_what_is_added() {
         let fixture = Fixture::new(10 * CHUNK_ROWS).await;
         let manager = manager(policy, LARGE);
         let table = manager.register(fixture.table().await);
-        // Of chunk 3 only a part is wanted.
+        // Only a part of chunk 3 is needed.
         let request = ScanRequest {
             rows: vec![0..3_500, 4_000..10_000],
             workers: 2,
@@ -102,7 +102,7 @@ async fn what_was_added_before_an_error_is_not_added_again() {
     );
     assert_eq!([&added[1..], &error.left].concat(), chunks(1..ROWS));
     let read = ids(scan.worker(0)).await.unwrap();
-    // All that is left but the long one.
+    // All chunks that are left but the long one.
     scan.extend(&error.left[..error.left.len() - 1]).unwrap();
     let rest = ids(scan.worker(0)).await.unwrap();
     assert!(sorted([read, rest].concat()).into_iter().eq(0..ROWS as i64 - 1), "every row once");

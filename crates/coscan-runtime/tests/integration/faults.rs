@@ -1,4 +1,4 @@
-//! What a file or a store does wrong reaches the scans that need it, with a clear text, and no others.
+//! Faults of a file or a store reach the scans that need it, with a clear text, and no others.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use std::sync::Arc;
@@ -43,7 +43,7 @@ async fn a_file_replaced_during_a_scan_is_told_and_never_read() {
         let mut stream = scan(&manager, &broken, &[0, 1, 2]);
         in_time(stream.next()).await.unwrap().unwrap();
         let other = tokio::spawn(ids(scan(&manager, &sound, &[0, 2])));
-        // Half of a file, then one of the same size as the first.
+        // The file is replaced by half of it, then by one of the same size.
         let bytes = file_bytes(ROWS, Compression::UNCOMPRESSED);
         for bytes in [bytes[..bytes.len() / 2].to_vec(), bytes] {
             fixture.replace_file(bytes).await;
@@ -97,7 +97,8 @@ async fn flipped_bytes_fail_the_scans_that_read_them() {
         let mut bytes = file_bytes(ROWS, compression);
         let table = Fixture::of_bytes(ROWS, bytes.clone()).await.table().await;
         let range = column_range(&table, 5, 1);
-        // The end of the page's header and the start of its values: what is damaged further on may decode to others.
+        // The end of the page's header and the start of its values: damage further on may decode to
+        // other values.
         let flipped = range.start + 10..range.start + 60;
         flipped.for_each(|position| bytes[position as usize] ^= 0xff);
 
@@ -119,7 +120,7 @@ async fn flipped_bytes_fail_the_scans_that_read_them() {
     }
 }
 
-/// Many scans of a table behind a faulty store: all get right rows. Returns what the store did.
+/// Runs many scans of a table behind a faulty store: all get right rows. Returns the counts of faults.
 async fn scans_get_over(faults: Faults) -> (u64, u64) {
     let (mut failed, mut stalled) = (0, 0);
     for policy in PolicyKind::ALL {
@@ -155,7 +156,7 @@ async fn scans_get_over(faults: Faults) -> (u64, u64) {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_one_request_in_ten_is_asked_again() {
-    // A seed with which opening, which is not tried again, succeeds.
+    // The seed is one with which opening, which is not retried, succeeds.
     let faults = Faults { seed: 2, fail_one_in: 10, ..Faults::default() };
     assert!(scans_get_over(faults).await.0 >= 4);
 }
@@ -199,7 +200,7 @@ async fn a_store_that_fails_for_ever_ends_its_scans_only() {
     }
     assert!(are_rows(in_time(other).await.unwrap(), 0..ROWS));
     drop(stream);
-    // The store comes back: so do scans.
+    // The store recovers, and so do scans.
     store.fail_next(0);
     assert!(are_rows(in_time(ids(scan(&manager, &broken, &[0]))).await, 0..ROWS));
     assert_free(&manager).await;
@@ -222,8 +223,8 @@ async fn a_store_that_panics_is_told_from_one_that_fails() {
     assert_free(&manager).await;
 }
 
-/// Reads of column 1 and of the last chunk's column 0 have this fate; what happens to scans that need neither, and to
-/// those that do.
+/// Checks scans when reads of column 1 and of the last chunk's column 0 have this fate: those that need neither
+/// succeed, and those that do fail.
 async fn only_those_fail_that_need_what_has(fate: Fate, words: &[&str]) {
     for policy in PolicyKind::ALL {
         let fixture = Fixture::new(ROWS).await;

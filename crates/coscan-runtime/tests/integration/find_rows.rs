@@ -40,7 +40,7 @@ async fn find(
     find_with(clustered, options(), sorted, keys).await.0
 }
 
-/// Also the bytes of the pages that were read.
+/// Finds rows. Also returns the bytes of the pages that were read.
 async fn find_with(
     clustered: &Clustered,
     options: FileOptions,
@@ -67,7 +67,7 @@ async fn keys_are_found_wherever_they_begin() {
         }
         let clustered = of_ints(ascending.iter().copied()).await;
         let is_before = |row: i64, key| if sorted.descending { row > key } else { row < key };
-        // Keys that are there, between two, before and after all; not in their order.
+        // The keys are those that exist, between two, before and after all; not in their order.
         let keys: Vec<_> = (-2..last + 3).rev().chain([0, 7, 3]).collect();
         let expected: Vec<_> = keys
             .iter()
@@ -86,7 +86,7 @@ async fn keys_are_found_wherever_they_begin() {
 #[tokio::test]
 async fn only_row_groups_that_statistics_leave_open_are_read() {
     let clustered = of_ints(0..ROWS as i64).await;
-    // Where row groups begin: 700 rows each, from the start of each file.
+    // Row groups begin at these rows: 700 rows each, from the start of each file.
     let boundaries = ints([0, 700, 1400, 4300, 5000, 8000, 20_000]);
     let (found, read) = find_with(&clustered, options(), ASCENDING, &boundaries).await;
     assert_eq!(found.unwrap().unwrap(), [0, 700, 1400, 4300, 5000, 8000, ROWS as u64]);
@@ -148,7 +148,7 @@ async fn a_file_that_is_not_sorted_is_not_read_again_to_find_that_out() {
 
 #[tokio::test]
 async fn strings_and_floats_are_found() {
-    // Longer than statistics are.
+    // The keys are longer than statistics are.
     let text = |key: usize| format!("{}{key:05}", "long ".repeat(30));
     let texts = StringViewArray::from_iter_values((0..ROWS).map(|row| text(row / 7)));
     let clustered = of_values(Arc::new(texts)).await;

@@ -1,4 +1,4 @@
-//! A few first rows are read page by page; whatever goes wrong, a scan gives each row that is left, once.
+//! A few first rows are read page by page. Whatever goes wrong, a scan gives each remaining row, once.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use std::ops::Range;
@@ -24,13 +24,14 @@ const ROWS: u64 = 80_000;
 /// Rows of a row group and of a chunk.
 const GROUP_ROWS: u64 = ROWS / 2;
 
-/// The file of the other tests in two large row groups.
+/// The file of the other tests in two large row groups of many pages.
 fn file_bytes() -> Vec<u8> {
     let small = crate::common::file_bytes(ROWS, Compression::UNCOMPRESSED);
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(small)).unwrap();
     let properties = WriterProperties::builder()
         .set_max_row_group_row_count(Some(GROUP_ROWS as usize))
         .set_dictionary_enabled(false)
+        .set_data_page_row_count_limit(2000)
         .build();
     let schema = Arc::clone(reader.schema());
     let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).unwrap();
@@ -57,7 +58,7 @@ fn first_rows(manager: &BufferManager, table: &SharedTable, rows: &[Range<u64>])
     manager.first_rows(table, request).unwrap()
 }
 
-/// Takes all, and checks that it is these rows, in this order.
+/// Takes all batches, and checks that they have these rows, in this order.
 async fn assert_gives(rows: &mut FirstRows, wanted: &[Range<u64>]) -> Vec<RecordBatch> {
     let batches: Vec<RecordBatch> = in_time(rows.try_collect()).await.unwrap();
     let ids: Vec<_> = batches.iter().flat_map(|batch| int64s(batch, 1)).collect();
@@ -154,7 +155,7 @@ async fn failed_reads_are_retried_and_no_row_comes_twice() {
     for fate in [Fate::Fail, Fate::Short, Fate::Panic, Fate::Hang] {
         for first in [0, 2, 3] {
             let fixture = fixture().await;
-            // Those of the footer are answered.
+            // The reads of the footer are answered.
             let reads = Arc::new(AtomicUsize::new(1000));
             let count = Arc::clone(&reads);
             let judge = move |_: &_| match count.fetch_add(1, Ordering::Relaxed) {

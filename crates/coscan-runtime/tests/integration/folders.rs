@@ -1,4 +1,4 @@
-//! Each folder of the crate imports only what the table in ARCHITECTURE.md says, and all of that.
+//! Each folder of the crate imports exactly what the table in ARCHITECTURE.md lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,7 +34,7 @@ fn visit(folder: &Path, imports: &mut BTreeSet<String>) {
     }
 }
 
-/// As the code has it.
+/// The imports in the code.
 fn imports() -> Imports {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let folders = fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path());
@@ -48,7 +48,7 @@ fn imports() -> Imports {
     folders.collect()
 }
 
-/// As the table has it: rows of a folder, what is in it, and what it may import.
+/// The imports in the table: rows of a folder, its content, and what it may import.
 fn documented() -> Imports {
     let text = include_str!("../../../../ARCHITECTURE.md");
     let (_, table) = text.split_once("| folder of the runtime |").unwrap();

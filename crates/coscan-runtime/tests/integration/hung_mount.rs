@@ -1,5 +1,5 @@
-//! A mount that hangs: its reads block their threads in the kernel, where nothing cancels them. Other devices go on, and
-//! it is used again when it returns.
+//! A mount that hangs: its reads block their threads in the kernel, where nothing cancels them. Other devices are not
+//! affected, and the mount is used again when it returns.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
@@ -24,7 +24,7 @@ const ROWS: u64 = 4 * CHUNK_ROWS;
 const THREADS_MAX: usize = 32 + 2;
 const HUNG_READS: usize = 2 * THREADS_MAX;
 
-/// Files on one device. While it hangs, whoever opens one of them blocks.
+/// Files on one device. While it hangs, opening one of them blocks.
 struct Mount {
     directory: TempDir,
 }
@@ -48,7 +48,7 @@ impl Mount {
         files.filter(|path| path.extension().is_some_and(|end| end == "parquet")).collect()
     }
 
-    /// A pipe in the place of each file: it opens when somebody writes.
+    /// Puts a pipe in the place of each file. It opens when something writes to it.
     fn hang(&self) {
         for file in self.files() {
             fs::rename(&file, file.with_extension("real")).unwrap();
@@ -56,7 +56,7 @@ impl Mount {
         }
     }
 
-    /// Returns what keeps the pipes open.
+    /// Opens the pipes. Returns the files that keep them open.
     fn come_back(&self) -> Vec<File> {
         let come_back = |file: PathBuf| {
             let pipe = file.with_extension("pipe");
@@ -100,7 +100,7 @@ async fn read_all(manager: &BufferManager, table: &SharedTable) {
     assert!(are_rows(with_time(rows).await, 0..ROWS));
 }
 
-/// The result. Meanwhile time passes, which a paused clock does not let pass while threads are stuck.
+/// Waits for the result. Meanwhile time passes, which a paused clock does not let pass while threads are stuck.
 async fn with_time<T>(work: impl Future<Output = T>) -> T {
     let tick = Duration::from_millis(1);
     let mut work = std::pin::pin!(work);

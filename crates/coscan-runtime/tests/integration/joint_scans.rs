@@ -33,8 +33,8 @@ async fn clustered() -> [Clustered; 2] {
     [parent, child]
 }
 
-/// Where joint chunks begin: within chunks and at their ends, one with a single key, one of keys without children, and
-/// without the first and last keys.
+/// The keys at which joint chunks begin: within chunks and at their ends, one with a single key, one of keys without
+/// children, and without the first and last keys.
 const BOUNDS: [i64; 8] = [3, 500, 501, 1190, 1701, 1702, 2400, KEYS - 10];
 
 /// Rows of each table, chunk by chunk.
@@ -111,7 +111,7 @@ async fn rows_of(mut stream: JointStream, row: usize) -> Result<Rows, ScanError>
 
 fn layouts() -> impl Iterator<Item = FileOptions> {
     let layouts = [PageLayout::Column, PageLayout::Row].into_iter();
-    // Of several row groups, and parts of one.
+    // Ranges of several row groups, and parts of one.
     layouts.flat_map(|layout| {
         [1500, 250].map(|chunk_rows| FileOptions { chunk_rows, layout, ..FileOptions::default() })
     })
@@ -193,7 +193,7 @@ async fn many_small_joint_chunks_some_of_them_empty() {
     let clustered = clustered().await;
     let manager = manager(PolicyKind::Relevance, LARGE);
     let options = FileOptions { chunk_rows: 1500, ..FileOptions::default() };
-    // More than are registered at once.
+    // There are more chunks than are registered at once.
     let bounds: Vec<_> = (0..=KEYS).flat_map(|key| [key, key]).collect();
     let pair = pair(&clustered, manager, options, &bounds).await;
     assert_eq!(pair.joint.chunk_count(), 2 * KEYS as usize + 1);
@@ -331,7 +331,7 @@ async fn a_pool_that_cannot_hold_a_joint_chunk_is_refused() {
         panic!("{refused:?}");
     };
     assert_eq!((pool_bytes, chunk_bytes), (needed_bytes - 1, needed_bytes));
-    // Fewer columns fit.
+    // A scan of fewer columns fits.
     let scan = pair.manager.start_joint_scan(&pair.joint, pair.request([&[1], &[1]])).unwrap();
     pair.assert_chunks(&rows_of(scan.worker(0), 0).await.unwrap(), 0..7);
 }
@@ -456,7 +456,7 @@ async fn the_same_tables_and_ranges_are_one_table_of_the_scheduler() {
     assert_eq!((&*report.name, report.chunks), ("orders + lines", 6));
     assert_eq!(report.groups[1..4], ["orders.row", "orders.text", "lines.key"]);
 
-    // Files stay as long as the joint table, whoever else lets go of them.
+    // Files stay as long as the joint table, even if all others release them.
     let Pair { manager, tables, joint, chunks } = pair;
     drop((tables, joint, other));
     assert_eq!(manager.tables().len(), 3);

@@ -62,7 +62,7 @@ async fn what_is_registered_is_counted_as_long_as_it_is() {
     let first = manager.register(parquet.clone());
     let of_one = counted_bytes();
     assert!(of_one >= 64 * pages as u64, "{of_one} bytes for {pages} pages");
-    // Its pages and chunks are there once, only the snapshot has lists of its own.
+    // Its pages and chunks exist once; only the snapshot has lists of its own.
     let second = manager.register(parquet.clone());
     let of_both = counted_bytes();
     assert!(of_both > of_one && of_both < of_one * 3 / 2, "{of_one} bytes, then {of_both}");
@@ -85,7 +85,7 @@ async fn idle_pages_are_evicted() {
     ids(scan(&manager, &idle, &[0])).await.unwrap();
     assert_eq!(held_bytes(), 2 * used_bytes);
 
-    // Just after the first, the second and the third interval.
+    // This is just after the first, the second and the third interval.
     tokio::time::sleep(idle_timeout + idle_timeout / 10).await;
     assert_eq!(held_bytes(), 2 * used_bytes);
     ids(scan(&manager, &used, &[0])).await.unwrap();
@@ -198,7 +198,7 @@ async fn the_pool_is_made_smaller_and_larger_while_a_scan_runs() {
         let report = manager.report();
         assert_eq!(report.pool_limit_bytes, chunk_bytes, "{policy}");
         assert!(report.pool_held_bytes <= chunk_bytes, "{policy}: {report:?}");
-        // What it is given is a limit also when others give memory back.
+        // The set size is a limit also when others return memory.
         let operators = manager.operator_memory();
         assert!(operators.try_take(1 << 20));
         operators.give(1 << 20);
@@ -235,7 +235,8 @@ async fn scans_that_wait_for_operators_go_on_when_these_give() {
         let operators = manager.operator_memory();
         let streams =
             [&[0, 1, 2][..], &[0], &[0, 2]].map(|columns| scan(&manager, &table, columns));
-        // Taken while they run: the pool cannot give way, it is as large as a chunk of theirs.
+        // The memory is taken while they run: the pool cannot shrink, since it is as large as one
+        // of their chunks.
         assert!(operators.try_take(300 << 10));
         assert!(!operators.try_take(1), "{policy}");
         let scans = tokio::spawn(join_all(streams.map(ids)));
@@ -262,7 +263,7 @@ async fn a_queued_request_is_met_at_once() {
     let noticing = manager.clone();
     let noticed = tokio::spawn(async move { noticing.memory_shortage().await });
     assert!(!manager.is_memory_short());
-    // Not a multiple of the time after which it looks again by itself.
+    // This is no multiple of the time after which it looks again by itself.
     tokio::time::sleep(Duration::from_millis(1234)).await;
     assert!(manager.is_memory_short() && noticed.is_finished());
     operators.give(300 << 10);
@@ -296,7 +297,7 @@ async fn a_scan_that_finds_the_pool_small_gets_it_back_or_is_told_why_not() {
     let table = manager.register(table);
     let later = scan(&manager, &table, &[0]);
     assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
-    // What is decoded for later and the operators leave the pool too little for a wide chunk.
+    // Columns decoded for later and the operators leave the pool too little for a wide chunk.
     let operators = manager.operator_memory();
     let taken = 300 << 10;
     assert!(operators.try_take(taken) && operators.try_take(pool_bytes * 2 / 3));
@@ -338,14 +339,14 @@ async fn a_query_may_wait_for_one_scan_in_the_midst_of_another() {
         let (manager, table) = smallest(500 << 10, policy).await;
         let columns = [&[0, 1][..], &[0, 1, 2], &[0]];
         for (first, second) in columns.iter().flat_map(|a| columns.iter().map(move |b| (a, b))) {
-            // As a join does: all of the second within the first.
+            // The streams are read as by a join: all of the second within the first.
             let (mut probe, build) =
                 (scan(&manager, &table, first), scan(&manager, &table, second));
             let mut found = int64s(&in_time(probe.next()).await.unwrap().unwrap(), 0);
             assert!(are_rows(in_time(ids(build)).await, 0..ROWS), "{policy}");
             found.extend(in_time(ids(probe)).await.unwrap());
             assert!(are_rows(Ok(found), 0..ROWS), "{policy}");
-            // As a merge does: by turns.
+            // The streams are read as by a merge: in turn.
             let mut streams = [first, second].map(|columns| scan(&manager, &table, columns));
             let mut found = [Vec::new(), Vec::new()];
             for turn in 0.. {
@@ -359,7 +360,7 @@ async fn a_query_may_wait_for_one_scan_in_the_midst_of_another() {
     }
 }
 
-/// Takes what operators can get, holds it for a while, gives it back, again and again.
+/// Takes the memory that operators can get, holds it for a while and returns it, again and again.
 async fn take_and_give(manager: BufferManager) {
     let operators = manager.operator_memory();
     loop {
@@ -444,7 +445,7 @@ async fn a_worker_that_waits_for_memory_pins_no_pages() {
 #[tokio::test(start_paused = true)]
 async fn a_large_request_is_not_overtaken_for_ever_by_small_ones() {
     let (manager, table) = smallest(200 << 10, PolicyKind::Relevance).await;
-    // Parts of chunks are not shared: each scan decodes for itself.
+    // Parts of chunks are not shared, so each scan decodes for itself.
     let parts: Vec<_> = (0..ROWS).step_by(1000).map(|start| start..start + 999).collect();
     let wide = manager.scan(&table, &[0, 1, 2], &parts).unwrap();
     let narrow = (0..60).map(|number| {
@@ -470,7 +471,7 @@ async fn a_large_request_is_not_overtaken_for_ever_by_small_ones() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_nobody_polls_for_ends_and_holds_up_no_other() {
     const OUTSIDE: u64 = 300 << 10;
-    /// Enough for a chunk of one column, not for one of all.
+    /// A size that is enough for a chunk of one column, not for one of all.
     const NARROW: u64 = 60 << 10;
     let (manager, table) = smallest(OUTSIDE, PolicyKind::Relevance).await;
     let operators = manager.operator_memory();

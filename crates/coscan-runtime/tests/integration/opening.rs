@@ -21,7 +21,7 @@ const FILE_OPTIONS: FileOptions = FileOptions {
     types: coscan_runtime::storage::table::ColumnTypes::USUAL,
 };
 
-/// Files of one store, and how often it was read.
+/// The files of one store, and a count of its reads.
 async fn files(
     count: usize,
     rows: u64,
@@ -115,7 +115,7 @@ async fn footers_are_counted_as_they_are_read() {
     let one = in_time(manager().open_files([files[0].clone()], FILE_OPTIONS)).await.unwrap();
     let footer_bytes = one[0].memory_bytes();
     reads.store(0, Ordering::SeqCst);
-    // Memory for a tenth of them.
+    // There is memory for a tenth of them.
     let memory_bytes = 100 * footer_bytes;
     let options = Options { memory_bytes, ..Options::with_pool_bytes(1, 1) };
     let manager = manager_with(options);

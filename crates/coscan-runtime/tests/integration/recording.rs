@@ -11,7 +11,7 @@ use coscan_runtime::core::log::{Command, Entry, Log};
 use coscan_runtime::{BufferManager, Options};
 use tokio::io::AsyncWrite;
 
-/// Scans that share, narrow, fail and are cancelled, with a pool of three chunks; their log.
+/// Runs scans that share, narrow, fail and are cancelled, with a pool of three chunks. Returns their log.
 async fn recorded(policy: PolicyKind) -> Log {
     let fixture = Fixture::new(12 * CHUNK_ROWS).await;
     let plain = fixture.table().await;
@@ -28,7 +28,8 @@ async fn recorded(policy: PolicyKind) -> Log {
     let table = fixture.table_behind(|store| FatedStore::wrap(store, judge)).await;
     let table = manager.register(table);
     let scan = |columns: &[usize], rows| manager.scan(&table, columns, &[rows]).unwrap();
-    // All have begun before any goes on: else one could be over before another comes that shares with it.
+    // All have begun before any continues. Otherwise one could end before another comes that shares
+    // with it.
     let shared: Vec<_> = (0..3).map(|_| scan(&[0, 1], fixture.all_rows())).collect();
     let failing = scan(&[0, 2], fixture.all_rows());
     let shared: Vec<_> = shared.into_iter().map(|scan| tokio::spawn(ids(scan))).collect();

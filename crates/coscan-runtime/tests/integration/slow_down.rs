@@ -1,5 +1,5 @@
-//! A store that asks to slow down gets no more requests than one that serves, and all of them as soon as it serves again.
-//! Counted at the server, in virtual time.
+//! A store that asks to slow down gets no more requests than one that serves, and all of them as soon as it serves
+//! again. Requests are counted at the server, in virtual time.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ struct Server {
     file: Bytes,
     /// The times of all requests, and whether they were served.
     requests: Mutex<Vec<(Instant, bool)>>,
-    /// The number of requests after which it asks to slow down, and since when it has.
+    /// The number of requests after which it asks to slow down, and the time since which it has.
     overload_after: Mutex<Option<(usize, Option<Instant>)>>,
 }
 
@@ -102,7 +102,7 @@ impl HttpService for Connection {
     }
 }
 
-/// Scans the file with two scans. Returns the requests, and when the last scan ended.
+/// Scans the file with two scans. Returns the requests, and the time when the last scan ended.
 async fn scan(overload_after: Option<usize>, seed: u64) -> (Vec<(Instant, bool)>, Instant) {
     let server = Arc::new(Server {
         file: file_bytes(ROWS, Compression::UNCOMPRESSED).into(),

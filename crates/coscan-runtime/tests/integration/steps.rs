@@ -1,4 +1,4 @@
-//! However many chunks a scan gives up or a file has, the manager is not locked for all of them at once.
+//! The manager is not locked for all chunks of a scan or a file at once, however many there are.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use std::ops::Range;
@@ -20,13 +20,13 @@ use parquet::basic::Compression;
 
 const ROWS: u64 = 4 * CHUNK_ROWS;
 
-/// So that each row is a chunk.
+/// The number of rows of a page, such that each row is a chunk.
 const PAGE_ROWS: usize = 10;
 
-/// Chunks that core gives up while it is locked once.
+/// The number of chunks that core drops while it is locked once.
 const STEP_CHUNKS: usize = 1024;
 
-/// How many chunks core was told to give up at a time, while a scan of this table was given up like this.
+/// The numbers of chunks that core was told to drop at a time, while a scan of this table was ended like this.
 async fn steps_of(table: Arc<ParquetTable>, give_up: impl AsyncFnOnce(&Arc<Scan>)) -> Vec<usize> {
     let file = tempfile::NamedTempFile::new().unwrap();
     let written = tokio::fs::File::create(file.path()).await.unwrap();
@@ -36,7 +36,7 @@ async fn steps_of(table: Arc<ParquetTable>, give_up: impl AsyncFnOnce(&Arc<Scan>
     let scan = manager.start_scan(&table, ScanRequest::of_columns(&table, vec![0])).unwrap();
     assert!(scan.remaining().len() > 2 * STEP_CHUNKS);
     give_up(&scan).await;
-    // A thread of the manager may still be at it.
+    // A thread of the manager may still be working on it.
     in_time(async {
         while !scan.remaining().is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -53,7 +53,7 @@ async fn steps_of(table: Arc<ParquetTable>, give_up: impl AsyncFnOnce(&Arc<Scan>
     pruned.collect()
 }
 
-/// The same of a scan that has begun.
+/// The numbers of chunks at a time for a scan that has begun.
 async fn steps(give_up: impl FnOnce(&Scan)) -> Vec<usize> {
     let fixture =
         Fixture::of_bytes(ROWS, paged_file_bytes(ROWS, Compression::SNAPPY, PAGE_ROWS)).await;
@@ -162,7 +162,7 @@ async fn a_selection_of_pages_is_registered_step_by_step() {
     assert_eq!(steps.iter().sum::<usize>() as u64, chunks);
 }
 
-/// Slices that core learns of or forgets while it is locked once.
+/// The number of slices that core registers or removes while it is locked once.
 const STEP_SLICES: usize = 4 << 10;
 
 #[tokio::test]

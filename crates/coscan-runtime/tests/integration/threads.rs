@@ -1,4 +1,4 @@
-//! A manager reads on threads of its own: whatever its callers do with theirs, loads go on.
+//! A manager reads on threads of its own, so loads continue whatever its callers do with theirs.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ fn manager() -> BufferManager {
     BufferManager::new(Options::with_pool_bytes(LARGE, LARGE)).unwrap()
 }
 
-/// Waits without giving the thread back, as a query does that works.
+/// Waits without yielding the thread, as a query does that works.
 fn work_until(is_over: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_over() {

@@ -1,4 +1,4 @@
-//! A stream that nobody polls any more keeps no chunk and no memory that others need, and loses no row by it.
+//! A stream that is not polled any more keeps no chunk and no memory that others need, and loses no row by it.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt};
 
 const ROWS: u64 = 6 * CHUNK_ROWS;
 
-/// The pool holds one chunk of all columns, and little more.
+/// The size of the pool: one chunk of all columns, and little more.
 const POOL: u64 = 64 << 10;
 
 /// The rest of the budget.
@@ -35,7 +35,7 @@ fn scan(manager: &BufferManager, table: &SharedTable) -> ScanStream {
     manager.scan(table, &[0, 1, 2], &[0..ROWS]).unwrap()
 }
 
-/// Waits until the scans hold so many chunks.
+/// Waits until the scans hold this number of chunks.
 async fn until_in_use(manager: &BufferManager, chunks: usize) {
     in_time(async {
         while manager.report().chunks_in_use < chunks {

@@ -1,4 +1,4 @@
-//! What a manager shows: its scans and what they wait for, the pool, and events.
+//! The views of a manager: its scans and their waits, the pool, and events.
 
 use std::ops::Range;
 use std::time::Duration;

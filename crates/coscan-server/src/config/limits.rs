@@ -10,40 +10,42 @@ use crate::config::units::{bytes, bytes_option, duration, duration_option};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Queries that run at once. Default: 8 for each core.
+    /// The number of queries that run at the same time. Default: 8 for each core.
     pub queries_running: usize,
-    /// Queries that wait while so many run; more are refused. Default: 1000.
+    /// The number of queries that wait for a slot. More are refused. Default: 1000.
     pub queries_waiting: usize,
-    /// How long a query waits before it is refused. Default: 5 minutes.
+    /// The time for which a query waits before it is refused. Default: 5 minutes.
     #[serde(deserialize_with = "duration")]
     pub wait_max: Duration,
-    /// How long it may take to parse and to plan a statement. Default: 1 minute.
+    /// The time limit for parsing and planning a statement. Default: 1 minute.
     #[serde(deserialize_with = "duration")]
     pub planning_time_max: Duration,
-    /// How long a query may run, including the time that its client takes to read the result. Default: no limit.
+    /// The time limit for running a query, including the time that its client takes to read the result. Default: no
+    /// limit.
     #[serde(deserialize_with = "duration_option")]
     pub query_time_max: Option<Duration>,
-    /// Bytes that the operators of a query may hold. Default: half of the server's memory.
+    /// The maximum bytes that the operators of a query may hold. Default: half of the server's memory.
     #[serde(deserialize_with = "bytes_option")]
     pub query_memory_max: Option<u64>,
-    /// How long a client may take none of a result's bytes before its query is cancelled. Default: 5 minutes.
+    /// The time after which a query is cancelled if its client reads no bytes of the result. Default: 5 minutes.
     #[serde(deserialize_with = "duration")]
     pub result_stall_max: Duration,
-    /// How long a PostgreSQL connection may be idle before it is closed. Default: no limit.
+    /// The time after which an idle PostgreSQL connection is closed. Default: no limit.
     #[serde(deserialize_with = "duration_option")]
     pub idle_max: Option<Duration>,
-    /// Connections at once of users who have logged in. Default: 1100.
+    /// The number of simultaneous connections of logged-in users. Default: 1100.
     pub connections_max: usize,
-    /// How long a client may take to log in. Default: 10 s.
+    /// The time limit for logging in. Default: 10 s.
     #[serde(deserialize_with = "duration")]
     pub login_max: Duration,
-    /// How long a token of Flight SQL stays valid while it is not used. Default: 12 h.
+    /// The time for which an unused token of Flight SQL stays valid. Default: 12 h.
     #[serde(deserialize_with = "duration")]
     pub token_lifetime: Duration,
-    /// The longest message that clients may send, in bytes; a statement is one message. Default: 1 MiB.
+    /// The maximum length of a client's message, in bytes. A statement is one message. Default: 1 MiB.
     #[serde(deserialize_with = "bytes")]
     pub message_bytes_max: u64,
-    /// How long running queries may go on when the server is told to stop; then they are cancelled. Default: 30 s.
+    /// The time for which running queries may continue when the server is stopped, before they are cancelled. Default:
+    /// 30 s.
     #[serde(deserialize_with = "duration")]
     pub stop_grace: Duration,
 }
@@ -69,7 +71,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sentences on values that make no sense.
+    /// Describes invalid values, one sentence for each.
     pub(super) fn errors(&self) -> Vec<String> {
         let positive =
             [("queries_running", self.queries_running), ("connections_max", self.connections_max)];

@@ -4,7 +4,7 @@ use log::LevelFilter;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
-/// The log. The embedding program writes it; `coscan serve` does so to standard error.
+/// Settings of the log. The embedding program writes it. `coscan serve` writes it to standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
@@ -19,7 +19,7 @@ pub struct Log {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
     /// A JSON object.

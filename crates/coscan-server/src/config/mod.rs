@@ -50,19 +50,20 @@ pub use units::{parse_bytes, parse_duration};
 pub struct Config {
     /// Tables: a file, directory, pattern or URL of Parquet files under each name, and replicas.
     pub tables: BTreeMap<String, TableLocation>,
-    /// Where clients connect.
+    /// The addresses at which clients connect.
     pub listen: Listen,
-    /// The certificate. Without one, the server listens on loopback addresses only.
+    /// The certificate. Without one, the server listens at loopback addresses only.
     pub tls: Option<Tls>,
-    /// The file of users; made with `coscan user NAME`.
+    /// The file of users, written by `coscan user NAME`.
     pub users_file: Option<PathBuf>,
-    /// Without users and passwords: everyone on this machine may read all tables. On loopback addresses only.
+    /// Whether the server runs without users and passwords, so that everyone on this machine may read all tables. This
+    /// is possible at loopback addresses only.
     pub insecure: bool,
     /// Settings of HTTP.
     pub http: Http,
     /// The log.
     pub log: Log,
-    /// Memory.
+    /// Memory settings.
     pub memory: Memory,
     /// Limits on clients.
     pub limits: Limits,
@@ -70,15 +71,15 @@ pub struct Config {
     pub ring: Option<Ring>,
 }
 
-/// Addresses to listen at, one for each protocol; at least one.
+/// The addresses to listen at, one for each protocol. At least one is required.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Listen {
-    /// For the PostgreSQL protocol.
+    /// The address of the PostgreSQL protocol.
     pub postgres: Option<SocketAddr>,
-    /// For Arrow Flight SQL.
+    /// The address of Arrow Flight SQL.
     pub flight: Option<SocketAddr>,
-    /// For the dashboard and metrics, over HTTP.
+    /// The address of the dashboard and metrics, over HTTP.
     pub http: Option<SocketAddr>,
 }
 
@@ -111,16 +112,16 @@ pub struct Tls {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Memory {
-    /// For pages, decoded columns, footers and operators. Default: half of the machine's.
+    /// The memory for pages, decoded columns, footers and operators. Default: half of the machine's memory.
     #[serde(deserialize_with = "units::bytes_option")]
     pub bytes: Option<u64>,
-    /// The most of it for stored pages. Default: half of `bytes`.
+    /// The maximum part of it for stored pages. Default: half of `bytes`.
     #[serde(deserialize_with = "units::bytes_option")]
     pub pool_bytes: Option<u64>,
 }
 
 impl Memory {
-    /// The settings of a buffer manager that has this memory.
+    /// The options of a buffer manager with this memory.
     #[must_use]
     pub fn options(&self) -> Options {
         let mut options = self.bytes.map_or_else(Options::default, Options::with_memory_bytes);
@@ -134,7 +135,7 @@ impl Memory {
     }
 }
 
-/// Why there is no configuration.
+/// The reason why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -142,18 +143,18 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file has another form.
+    /// The file is not in the required form.
     #[error("{path}: {source}", path = path.display())]
     Toml {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// The place and the reason.
         source: Box<toml::de::Error>,
     },
-    /// Settings do not fit together, one sentence for each.
+    /// The settings do not fit together. There is one sentence for each problem.
     #[error("{}", .0.join("\n"))]
     Wrong(Vec<String>),
 }
@@ -162,7 +163,8 @@ impl Config {
     /// Reads a configuration file. Relative paths in it start at its directory.
     ///
     /// # Errors
-    /// If it cannot be read, or has another form. Whether the settings fit together is [checked](crate::check) later.
+    /// If it cannot be read, or is not in the required form. Whether the settings fit together is
+    /// [checked](crate::check) later.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
@@ -181,7 +183,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Sentences on settings that make no sense.
+    /// Describes invalid settings, one sentence for each.
     pub(crate) fn errors(&self) -> Vec<String> {
         let mut errors = self.limits.errors();
         errors.extend(self.listen_errors());
@@ -222,7 +224,7 @@ impl Config {
         wrong.map(|(name, _)| format!("tables.{name:?} has no name or no location")).collect()
     }
 
-    /// Whether only this machine can connect to an address.
+    /// Whether an address can be reached from this machine only.
     pub(crate) fn is_loopback(address: SocketAddr) -> bool {
         match address.ip() {
             IpAddr::V4(ip) => ip.is_loopback(),

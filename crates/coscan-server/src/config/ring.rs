@@ -1,4 +1,4 @@
-//! Other servers with which this one shares what it reads.
+//! Settings for sharing reads with other servers.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,39 +20,42 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ring {
-    /// Where the other servers connect.
+    /// The address at which the other servers connect.
     pub listen: Option<SocketAddr>,
     /// The address by which the other servers reach this one, `host:port`. Default: `listen`.
     pub address: Option<String>,
-    /// Addresses at which other servers are found. One is enough: it knows the rest.
+    /// Addresses of other servers. One is enough, since that server knows the others.
     pub join: Vec<String>,
-    /// Where this server is. Pages do not travel between zones.
+    /// The zone of this server. Pages are not sent between zones.
     pub zone: String,
-    /// What is shared: prefixes of URLs, or directories of this machine. All servers must see the same files there.
+    /// The stores to share, as prefixes of URLs or directories of this machine. All servers must see the same files
+    /// there.
     pub stores: Vec<String>,
-    /// Whether anything is shared. If not, the other settings need not be complete.
+    /// The way of sharing. If nothing is shared, the other settings may be incomplete.
     pub mode: RingMode,
-    /// The key that all servers have, made with `coscan ring key`; or with `certificate`, the key of that.
+    /// The key that all servers have, made with `coscan ring key`. With `certificate`, the private key of the
+    /// certificate.
     pub key: Option<PathBuf>,
-    /// The authority that the certificates of all servers are from, as a PEM file.
+    /// The authority that has issued the certificates of all servers, as a PEM file.
     pub ca: Option<PathBuf>,
     /// The certificate of this server, as a PEM file.
     pub certificate: Option<PathBuf>,
 }
 
-/// How servers share.
+/// The way in which servers share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RingMode {
-    /// Not at all: each reads everything itself.
+    /// No sharing. Each server reads everything itself.
     Off,
-    /// Each page is read by its owner among the servers, and sent to those that need it.
+    /// Each page is read by its owner among the servers, and sent to the servers that need it.
     #[default]
     Direct,
-    /// Pages go round from server to server, each as long as enough of them take it: the Data Cyclotron. All servers of a
-    /// ring have this mode, or none.
+    /// Pages go round from server to server, each as long as enough servers take it, as in the Data Cyclotron. Either
+    /// all servers of a ring have this mode, or none.
     Circulate,
-    /// As `direct`, while other servers give this one at least 1.2 times the bytes per second of the store, which it measures.
+    /// As `direct`, as long as other servers give this one at least 1.2 times the bytes per second of the store, which
+    /// it measures.
     Auto,
 }
 
@@ -68,7 +71,7 @@ impl fmt::Display for RingMode {
 }
 
 impl Ring {
-    /// Where to listen, if anything is shared.
+    /// The address to listen at, if anything is shared.
     pub(crate) fn listens_at(&self) -> Option<SocketAddr> {
         self.listen.filter(|_| self.mode != RingMode::Off)
     }
@@ -78,7 +81,7 @@ impl Ring {
         paths.into_iter().flatten().for_each(|path| *path = directory.join(&*path));
     }
 
-    /// Sentences on settings that make no sense.
+    /// Describes invalid settings, one sentence for each.
     pub(super) fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
         if self.mode == RingMode::Off {

@@ -1,16 +1,16 @@
-//! Where tables are.
+//! The locations of tables.
 
 use serde::Deserialize;
 
-/// Where a table is: `"s3://bucket/trips/"`, or with replicas
+/// The location of a table: `"s3://bucket/trips/"`, or with replicas
 /// `{ location = "s3://bucket/trips/", replicas = ["s3://bucket/trips_by_city/"] }`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Text")]
 pub struct TableLocation {
     /// A file, directory, pattern or URL of Parquet files.
     pub location: String,
-    /// The same for each replica: other files with the same rows, in another order or other row groups. Each scan reads
-    /// the copy with the fewest bytes for its filters and columns.
+    /// The locations of replicas, which are other files with the same rows, in another order or other row groups. Each
+    /// scan reads the copy with the fewest bytes for its filters and columns.
     pub replicas: Vec<String>,
 }
 

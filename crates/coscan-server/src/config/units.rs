@@ -5,26 +5,26 @@ use std::time::Duration;
 
 use serde::de::{Deserializer, Error, Visitor};
 
-/// More bytes than any machine has, and sums of several still fit.
+/// A limit above the memory of any machine. Sums of several values still fit.
 const BYTES_MAX: u64 = 1 << 60;
 
-/// Clocks can add no more than some centuries to now.
+/// A limit of some centuries, which clocks can add to the current time.
 const DURATION_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Reads a number of bytes: decimal and binary units, or plain bytes.
+/// Parses a number of bytes, with decimal or binary units or without a unit.
 ///
 /// # Errors
-/// A sentence that says what is accepted.
+/// A sentence that lists the accepted forms.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     parse_size::parse_size(text).ok().filter(|&bytes| bytes <= BYTES_MAX).ok_or_else(|| {
         format!("`{text}` is not a number of bytes; write for example 200MB, 1.5GiB or 4096")
     })
 }
 
-/// Reads a time with its unit, or plain seconds.
+/// Parses a time with its unit, or plain seconds.
 ///
 /// # Errors
-/// A sentence that says what is accepted.
+/// A sentence that lists the accepted forms.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let seconds = |number: f64| Duration::try_from_secs_f64(number).ok();

@@ -1,4 +1,4 @@
-//! Parameters that are arrays in which a value is looked for: `x = ANY($1)`.
+//! Array parameters in which a value is searched: `x = ANY($1)`.
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::DFSchema;
@@ -10,14 +10,16 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 
 use crate::engine::decimal_digits;
 
-/// Digits after the point of the decimals that numbers of clients become, unless they are compared with more.
+/// The digits after the point of decimals that are made of clients' numbers, unless they are compared with numbers that
+/// have more.
 const SCALE: i8 = 10;
 
-/// The most digits of an integer of 64 bits.
+/// The maximum number of digits of an integer of 64 bits.
 const INTEGER_DIGITS: i16 = 20;
 
-/// Gives parameters without a type, in which a value is looked for, the type of an array of such values. Decimals are
-/// compared with at least ten digits after the point: the engine looks for no decimal among those of another scale.
+/// Gives parameters without a type, in which a value is searched, the type of an array of such values. Decimals are
+/// compared with at least ten digits after the point, since the engine finds no decimal among decimals of another
+/// scale.
 pub(super) fn infer_arrays(plan: LogicalPlan) -> Result<LogicalPlan> {
     let inferred = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
@@ -27,7 +29,7 @@ pub(super) fn infer_arrays(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn infer(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    // The parser writes `x = ANY(array)` as a call.
+    // The parser turns `x = ANY(array)` into a call.
     if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expression
         && func.name() == "array_has"
         && let [array, value] = &mut args[..]
@@ -49,14 +51,14 @@ fn infer(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::no(expression)
 }
 
-/// Whether it is a parameter with decimals.
+/// Whether an array is a parameter with decimals.
 fn is_decimals(array: &Expr) -> bool {
     let Expr::Cast(cast) = array else { return false };
     let DataType::List(element) = cast.field.data_type() else { return false };
     matches!(*cast.expr, Expr::Placeholder(_)) && element.data_type().is_decimal()
 }
 
-/// How clients send values of this type; `None` if they cannot within an array.
+/// The type in which clients send values of this type, or `None` if they cannot send them in an array.
 fn element_type(value_type: &DataType) -> Option<DataType> {
     match value_type {
         DataType::Null | DataType::Utf8View | DataType::LargeUtf8 => Some(DataType::Utf8),
@@ -67,7 +69,7 @@ fn element_type(value_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// Decimals with room for all integers and decimals of a type; `None` if it has others.
+/// A decimal type for all integers and decimals of a type, or `None` if the type has other values.
 fn decimal(value_type: &DataType) -> Option<DataType> {
     let of_integers = value_type.is_integer().then_some((INTEGER_DIGITS, 0));
     let (whole_digits, scale) = decimal_digits(value_type).or(of_integers)?;

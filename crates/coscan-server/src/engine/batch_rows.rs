@@ -1,23 +1,23 @@
-//! How many rows a batch has: fewer if a row is wide. What expressions and grouping sets hold for a batch is no operator's,
-//! so that no limit on memory counts it.
+//! The number of rows of a batch, which is smaller for wide rows. The memory that expressions and grouping sets hold
+//! for a batch belongs to no operator, so that no limit on memory counts it.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan};
 
-/// About the most bytes of a batch. Several queries may have one in each partition, and no limit counts them.
+/// The approximate maximum bytes of a batch. Several queries may have one in each partition, and no limit counts them.
 const BATCH_BYTES_MAX: usize = 32 << 20;
 
-/// About what a value takes.
+/// The approximate bytes of a value.
 const VALUE_BYTES: usize = 16;
 
-/// Longer values of the statement are long.
+/// Values of the statement with more bytes are long.
 const LONG_BYTES: usize = 1024;
 
-/// Copies of a long text of the statement, where it is repeated for each row.
+/// The number of copies of a long text of the statement, where it is repeated for each row.
 const COPIES: usize = 8;
 
-/// The rows of a batch of a plan, at most so many.
+/// The number of rows of a plan's batches, at most `rows`.
 pub(super) fn rows_of_batch(plan: &LogicalPlan, rows: usize) -> Result<usize> {
     let mut widest = 1_usize;
     plan.apply_with_subqueries(|plan| {
@@ -40,7 +40,7 @@ pub(super) fn rows_of_batch(plan: &LogicalPlan, rows: usize) -> Result<usize> {
     Ok(rows.min(BATCH_BYTES_MAX / widest).max(1))
 }
 
-/// Values that grouping sets make of a row.
+/// The number of values that grouping sets make of a row.
 fn values_of(sets: &GroupingSet) -> usize {
     let (sets, columns) = match sets {
         GroupingSet::Rollup(columns) => (columns.len() + 1, columns.len()),

@@ -1,4 +1,4 @@
-//! The tables that a user sees: nothing else exists for planning, `information_schema` or `pg_catalog`.
+//! The tables that a user sees. Nothing else exists for planning, `information_schema` or `pg_catalog`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -17,7 +17,7 @@ use crate::engine::session_settings::SharedSettings;
 use crate::system_tables::SystemTables;
 use crate::users::User;
 
-/// The name of the one catalog, which is the database of the PostgreSQL protocol.
+/// The name of the only catalog, which is the database of the PostgreSQL protocol.
 pub const CATALOG: &str = "coscan";
 
 /// The schema of the tables.
@@ -47,7 +47,7 @@ impl UserCatalog {
     ) -> Result<Arc<UserCatalogs>> {
         let role = OwnRole(Arc::clone(user));
         let mut failed = None;
-        // `pg_catalog` lists the catalog that it is a part of.
+        // `pg_catalog` lists the catalog that contains it.
         let catalogs = Arc::new_cyclic(|catalogs: &Weak<UserCatalogs>| {
             let listed: Arc<dyn CatalogProviderList> = Arc::new(Listed(Weak::clone(catalogs)));
             let information = Arc::new(InformationSchema::new(Arc::clone(&listed)));
@@ -84,14 +84,14 @@ impl CatalogProvider for UserCatalog {
             SCHEMA => Some(Arc::clone(&self.granted) as Arc<dyn SchemaProvider>),
             SYSTEM => Some(Arc::clone(&self.system) as Arc<dyn SchemaProvider>),
             PG_CATALOG => Some(Arc::clone(&self.pg_catalog)),
-            // Not among the names: it lists itself.
+            // It is not among the names, since it lists itself.
             INFORMATION_SCHEMA => Some(Arc::clone(&self.information) as Arc<dyn SchemaProvider>),
             _ => None,
         }
     }
 }
 
-/// The one catalog of a user, as a list.
+/// The only catalog of a user, as a list.
 #[derive(Debug)]
 pub(super) struct UserCatalogs(Arc<UserCatalog>);
 
@@ -113,7 +113,7 @@ impl CatalogProviderList for UserCatalogs {
     }
 }
 
-/// The same, without keeping it alive.
+/// A weak reference to the list.
 #[derive(Clone, Debug)]
 struct Listed(Weak<UserCatalogs>);
 
@@ -155,7 +155,7 @@ impl SchemaProvider for GrantedTables {
         let table = self.tables.load().get(name).cloned();
         match table {
             Some(table) => Ok(granted.then_some(table as Arc<dyn TableProvider>)),
-            // As `pg_table_is_visible` says: system tables need no schema before their names.
+            // System tables need no schema before their names, as `pg_table_is_visible` says.
             None => self.system.table(name).await,
         }
     }
@@ -165,7 +165,7 @@ impl SchemaProvider for GrantedTables {
     }
 }
 
-/// The one role that a user sees: the user's own.
+/// The only role that a user sees, which is the user's own.
 #[derive(Clone, Debug)]
 struct OwnRole(Arc<User>);
 

@@ -1,14 +1,14 @@
-//! Names of columns that a result has twice. DataFusion wants them to differ: what is added is taken away before clients
+//! Renames columns that a result has twice. DataFusion requires different names. The addition is removed before clients
 //! see it.
 
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 
-/// From here on a name is ours: a character of private use, which no client sends.
+/// Separates the name from the addition. It is a private-use character, which no client sends.
 const MARK: char = '\u{f8fd}';
 
-/// A name for the column at this place, which is another's.
+/// A new name for the column at this index, whose name is taken.
 pub(super) fn repeated(name: &str, place: usize) -> String {
     format!("{name}{MARK}{place}")
 }

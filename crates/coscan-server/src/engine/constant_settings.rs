@@ -1,9 +1,9 @@
-//! Settings that clients of PostgreSQL know and that have no effect here.
+//! PostgreSQL settings that have no effect here.
 
 /// The version of PostgreSQL that the server resembles, for clients that ask.
 pub const SERVER_VERSION: &str = "15.18 (coscan)";
 
-/// Settings that have one value: SET to another is refused.
+/// Settings with a fixed value. SET to another one is refused.
 pub(super) const FIXED: [(&str, &str); 14] = [
     ("server_version", SERVER_VERSION),
     ("server_version_num", "150018"),
@@ -21,7 +21,7 @@ pub(super) const FIXED: [(&str, &str); 14] = [
     ("is_superuser", "off"),
 ];
 
-/// Settings that clients make as a matter of course and that change nothing here, with their defaults.
+/// Settings that clients commonly set and that have no effect here, with their defaults.
 pub(super) const WITHOUT_EFFECT: [(&str, &str); 14] = [
     ("application_name", ""),
     ("client_min_messages", "notice"),
@@ -39,8 +39,8 @@ pub(super) const WITHOUT_EFFECT: [(&str, &str); 14] = [
     ("synchronous_commit", "on"),
 ];
 
-/// Whether a value that a client sends is the one of a setting. Only letters and digits count, as in PostgreSQL's names of
-/// encodings: asyncpg sends `'utf-8'`, with the quotes.
+/// Whether a client's value equals the fixed value of a setting. Only letters and digits count, as in PostgreSQL's
+/// names of encodings, since asyncpg sends `'utf-8'` with the quotes.
 pub(super) fn is_fixed_value(name: &str, value: &str, fixed: &str) -> bool {
     let plain = |text: &str| -> String {
         let kept = text.chars().filter(char::is_ascii_alphanumeric);

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 
-/// The most digits before the point, and the digits after it; `None` for other types.
+/// The maximum number of digits before the point, and the digits after it. `None` for other types.
 pub(crate) fn decimal_digits(data_type: &DataType) -> Option<(i16, i8)> {
     match *data_type {
         DataType::Decimal32(precision, scale)

@@ -1,4 +1,4 @@
-//! Tables of catalogs that never have rows: there are no keys, constraints or domains, and privileges are not listed.
+//! Catalog tables that never have rows. There are no keys, constraints or domains, and privileges are not listed.
 
 use std::sync::Arc;
 
@@ -68,19 +68,19 @@ const INFORMATION: [(&str, &str); 15] = [
     ),
 ];
 
-/// A table without rows; `columns` are names of text columns, with spaces between them.
+/// A table without rows. `columns` has names of text columns, separated by spaces.
 pub(super) fn empty_table(columns: &str) -> Result<Arc<dyn TableProvider>> {
     let fields = columns.split_whitespace().map(|name| Field::new(name, DataType::Utf8, true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     Ok(Arc::new(MemTable::try_new(schema, vec![vec![]])?))
 }
 
-/// The names of those in `information_schema`.
+/// The names of the empty tables of `information_schema`.
 pub(super) fn empty_names() -> impl Iterator<Item = &'static str> {
     INFORMATION.iter().map(|(name, _)| *name)
 }
 
-/// The columns of one of those in `information_schema`.
+/// The columns of an empty table of `information_schema`.
 pub(super) fn columns_of_empty(name: &str) -> Option<&'static str> {
     INFORMATION.iter().find(|(table, _)| *table == name).map(|(_, columns)| *columns)
 }

@@ -1,4 +1,4 @@
-//! Errors of DataFusion as errors for clients.
+//! Converts errors of DataFusion to errors for clients.
 
 use arrow::error::ArrowError;
 use coscan_datafusion::QueryError as EngineText;
@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::tokenizer::TokenizerError;
 
 use crate::queries::{ErrorKind, QueryError};
 
-/// What a client is told.
+/// Converts an error of DataFusion.
 pub(crate) fn from_engine(error: DataFusionError) -> QueryError {
     let kind = kind_of(&error);
     let mut text = EngineText::from(error).to_string();
@@ -19,7 +19,7 @@ pub(crate) fn from_engine(error: DataFusionError) -> QueryError {
     QueryError::new(kind, without_credentials(&text))
 }
 
-/// The error after a fault of the server; the details are in its log.
+/// The error after a fault of the server, whose details are in the log.
 pub(super) fn panicked(what: &str) -> QueryError {
     QueryError::new(
         ErrorKind::Internal,
@@ -27,19 +27,19 @@ pub(super) fn panicked(what: &str) -> QueryError {
     )
 }
 
-/// A value that a function cannot read.
+/// The error of a value that a function cannot read.
 pub(super) fn invalid_value(text: impl Into<String>) -> DataFusionError {
     ArrowError::ParseError(text.into()).into()
 }
 
-/// A text that cannot be parsed.
+/// The error of a text that cannot be parsed.
 pub(crate) fn from_parser(error: &ParserError) -> QueryError {
     let text = error.to_string();
     let text = text.strip_prefix("sql parser error: ").unwrap_or(&text);
     QueryError::new(ErrorKind::Syntax, text)
 }
 
-/// A text that is not made of words and signs.
+/// The error of a text that cannot be split into tokens.
 pub(crate) fn from_tokenizer(error: &TokenizerError) -> QueryError {
     QueryError::new(ErrorKind::Syntax, error.to_string())
 }
@@ -76,7 +76,7 @@ fn kind_of(error: &DataFusionError) -> ErrorKind {
     }
 }
 
-/// DataFusion tells these apart in words only.
+/// DataFusion distinguishes these errors by their texts only.
 fn kind_of_plan(text: &str) -> ErrorKind {
     if text.starts_with("table '") || text.contains("not found") && text.contains("table") {
         ErrorKind::UnknownTable
@@ -105,7 +105,7 @@ fn kind_of_arrow(error: &ArrowError) -> ErrorKind {
     }
 }
 
-/// The text without passwords and signatures in URLs: no `user:password@`, nothing after `?`.
+/// The text without passwords and signatures in URLs, which are `user:password@` and all after `?`.
 fn without_credentials(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! `information_schema`: that of DataFusion, with the types, columns and tables that clients of PostgreSQL read.
+//! `information_schema` of DataFusion, with the types, columns and tables that clients of PostgreSQL read.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) const INFORMATION_SCHEMA: &str = "information_schema";
 
 const CHARACTER_SETS: &str = "character_sets";
 
-/// Columns that DataFusion leaves out of `columns`: NULL for all that this server has.
+/// Columns that DataFusion leaves out of `columns`. They are NULL for everything in this server.
 const NO_VALUE: [&str; 21] = [
     "identity_generation",
     "identity_start",
@@ -52,7 +52,7 @@ const NO_VALUE: [&str; 21] = [
 pub(super) struct InformationSchema(InformationSchemaProvider);
 
 impl InformationSchema {
-    /// About these catalogs.
+    /// Creates the schema of these catalogs.
     pub(super) fn new(catalogs: Arc<dyn CatalogProviderList>) -> Self {
         Self(InformationSchemaProvider::new(catalogs))
     }
@@ -84,7 +84,7 @@ impl SchemaProvider for InformationSchema {
     }
 }
 
-/// The table of columns with types of SQL in place of those of Arrow.
+/// Replaces the types of Arrow in the table of columns by those of SQL.
 fn complete_columns(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
     let schema = table.schema();
     let there = schema.fields().iter().map(|field| match field.name().as_str() {
@@ -112,7 +112,7 @@ fn complete_columns(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvid
     Ok(Arc::new(ViewTable::new(plan, None)))
 }
 
-/// The table of views: those of the system, not the tables of users.
+/// The table of views, which are those of the system. The tables of users are not listed.
 fn views(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
     let schema = table.schema();
     let there = schema.fields().iter().map(|field| ident(field.name()));
@@ -127,7 +127,7 @@ fn views(table: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
     Ok(Arc::new(ViewTable::new(plan, None)))
 }
 
-/// The table of character sets: there is one.
+/// The table of character sets, of which there is one.
 fn character_sets() -> Result<Arc<dyn TableProvider>> {
     let columns = [
         ("character_set_catalog", None),
@@ -156,7 +156,7 @@ fn renamed(name: &str, form: fn(&str) -> &str) -> ScalarUDF {
     create_udf(name, vec![DataType::Utf8], DataType::Utf8, Volatility::Immutable, Arc::new(call))
 }
 
-/// The name of a type in SQL; lists have brackets.
+/// The name of a type in SQL. Lists have brackets.
 pub(super) fn sql_name(of: &DataType) -> String {
     match of {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
@@ -166,7 +166,7 @@ pub(super) fn sql_name(of: &DataType) -> String {
     }
 }
 
-/// The name of a type, from the one that Arrow displays.
+/// The name of a type, computed from the name that Arrow displays.
 fn named(arrow: &str, form: fn(&str) -> &str) -> String {
     let inner = |arrow: &'static str| form(arrow).to_owned();
     let end = arrow.find('(').unwrap_or(arrow.len());
@@ -193,7 +193,7 @@ fn named(arrow: &str, form: fn(&str) -> &str) -> String {
     }
 }
 
-/// The name that PostgreSQL has for a type itself.
+/// The name that PostgreSQL itself uses for a type.
 fn short_name(name: &str) -> &str {
     match name {
         "boolean" => "bool",

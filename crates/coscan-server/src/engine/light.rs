@@ -1,4 +1,5 @@
-//! Statements that take so little that they need no slot: they look at the server while queries keep it busy.
+//! Light statements, which need no slot because they take little. With them, users can inspect the server while queries
+//! keep it busy.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
@@ -6,7 +7,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 
 use crate::system_tables::is_system_table;
 
-/// Functions that take little, whatever their arguments.
+/// Functions that take little for any arguments.
 const FUNCTIONS: [&str; 12] = [
     "coscan_cancel",
     "current_database",
@@ -22,13 +23,13 @@ const FUNCTIONS: [&str; 12] = [
     "version",
 ];
 
-/// The most parts of its expressions.
+/// The maximum number of parts of its expressions.
 const EXPRESSIONS_MAX: usize = 500;
 
 /// Aggregates that hold one value.
 const AGGREGATES: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 
-/// Whether a plan looks at system tables, or at none, one at a time, and computes little.
+/// Whether a plan reads no tables except system tables, joins none of them, and computes little.
 pub(super) fn is_light(plan: &LogicalPlan) -> bool {
     let (mut is_light, mut expressions) = (true, 0);
     let mut looked = |is: bool| {
@@ -67,7 +68,7 @@ fn is_light_operator(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether an expression takes little, apart from those within it.
+/// Whether an expression takes little, apart from its parts.
 fn is_light_expression(expression: &Expr) -> bool {
     match expression {
         Expr::ScalarFunction(call) => FUNCTIONS.contains(&call.func.name()),

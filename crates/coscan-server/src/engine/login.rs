@@ -1,4 +1,4 @@
-//! Logins: who a client is, and its session.
+//! Logins, which check who a client is and create its session.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use super::{Engine, Session};
 use crate::system_tables::SystemTables;
 use crate::users::{User, Verified};
 
-/// How a client shows who it is.
+/// The proof of a client's identity.
 #[derive(Debug)]
 pub enum Proof<'a> {
-    /// Not at all: enough only for a server that checks no passwords.
+    /// No proof, which is accepted only by servers that check no passwords.
     None,
-    /// By its password. Checking it takes some milliseconds of a processor.
+    /// The password. Checking it takes some milliseconds of processor time.
     Password(&'a str),
-    /// By SCRAM.
+    /// A SCRAM dialogue.
     Scram(Verified),
-    /// The protocol has found it wrong already.
+    /// A proof that the protocol has already found wrong.
     Wrong,
 }
 
-/// A login that is refused.
+/// The reason why a login is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
-    /// Strangers do not learn which of them.
+    /// The name or the proof is wrong. The client does not learn which.
     #[error("wrong user or password")]
     Wrong,
-    /// Too many logins have failed; this one was not looked at.
+    /// Too many logins have failed, so the proof was not checked.
     #[error("too many logins have failed; try again in {} s", .0.as_secs() + 1)]
     TooMany(Duration),
 }
 
 impl Engine {
-    /// Logs a user in who comes from nowhere known. As [`login_from`](Self::login_from).
+    /// Logs a user in without a known address. See [`login_from`](Self::login_from).
     ///
     /// # Errors
     /// If the proof is wrong, there is no such user, or too many logins under this name have failed.
@@ -64,7 +64,7 @@ impl Engine {
             Proof::Scram(verified) => verified.user() == name,
             Proof::Password(password) => {
                 let _permit = self.password_checks.acquire().await;
-                // Others may have failed meanwhile.
+                // Other logins may have failed meanwhile.
                 failed.check(name, address).map_err(LoginError::TooMany)?;
                 let (verifier, password) = (self.users.verifier_of(name), password.to_owned());
                 let checked = tokio::task::spawn_blocking(move || verifier.accepts(&password));
@@ -112,7 +112,7 @@ mod tests {
         Engine::new(&manager, Arc::new(users), &Limits::default()).unwrap()
     }
 
-    // The clock stands still while a password is checked.
+    // The clock is paused while a password is checked.
     #[tokio::test(start_paused = true)]
     async fn passwords_are_checked_a_few_at_a_time_and_not_once_too_many_were_wrong() {
         let engine = engine();
@@ -121,7 +121,7 @@ mod tests {
         let mut login = pin!(engine.login("ann", Proof::Password("pencil")));
         let checked = tokio::time::timeout(Duration::from_secs(60), &mut login).await;
         assert!(checked.is_err(), "others are being checked");
-        // Others fail while it waits.
+        // Other logins fail while it waits.
         while engine.login("ann", Proof::Wrong).await.err() == Some(LoginError::Wrong) {}
         drop(busy);
         assert!(matches!(login.await, Err(LoginError::TooMany(_))));

@@ -1,4 +1,4 @@
-//! The memory of one query: a part of the server's, with a limit of its own.
+//! The memory of one query, which is a part of the server's memory with its own limit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, human_readable_size,
 };
 
-/// What the operators of one query hold.
+/// The memory that the operators of one query hold.
 #[derive(Debug)]
 pub(super) struct QueryMemory {
     server: Arc<dyn MemoryPool>,

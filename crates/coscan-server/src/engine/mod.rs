@@ -8,7 +8,7 @@
 //!
 //! It is then [run](Engine::run) (`run`) in a `state` of DataFusion with a limit on its `memory`, as tasks (`query_task`)
 //! on threads that serve no connections (`query_threads`), that its joins give up now and then (`yielding`) and that users
-//! take by `reorder_buffer`; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
+//! take in `turns`; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
 //! only never reach DataFusion. Clients find the `functions`, the `pg_catalog` and the `information_schema` that they
 //! expect, with `empty_tables`. `errors` are told apart and hold no credentials.
 
@@ -88,7 +88,7 @@ pub(crate) use text_memory::TextMemory;
 use turns::Turns;
 use yielding::YieldingJoins;
 
-/// SQL for the users of a server.
+/// Runs SQL for the users of a server.
 #[derive(Debug)]
 pub struct Engine {
     users: Arc<Users>,
@@ -98,50 +98,51 @@ pub struct Engine {
     tables: Arc<ArcSwap<Tables>>,
     /// The connections to other servers, if it shares.
     transport: OnceLock<Arc<Transport>>,
-    /// What all sessions have in common: functions, rules, settings.
+    /// The state that all sessions share: functions, rules, settings.
     base: SessionState,
     /// Functions that depend on settings of the session, such as its time zone.
     of_settings: Vec<Arc<ScalarUDF>>,
     pg_tables: Arc<PgCatalogStaticTables>,
     parser: Arc<Parser>,
     pools: Arc<QueryPools>,
-    /// Processors, shared among the users of these threads.
+    /// The processors, which are shared among the users of these threads.
     turns: Arc<Turns>,
     allocations: Arc<AllocationWatch>,
-    /// For statements that need no slot.
+    /// Threads for statements that need no slot.
     light_threads: QueryThreads,
-    /// Each check of a password takes some milliseconds of a processor; strangers must not occupy all of them.
+    /// Limits concurrent checks of passwords. Each takes some milliseconds of processor time, and clients that are not
+    /// logged in must not occupy all processors.
     password_checks: Semaphore,
 }
 
-/// Passwords that are checked at the same time.
+/// The maximum number of concurrent checks of passwords.
 const PASSWORD_CHECKS_MAX: usize = 4;
 
-/// Threads for statements that need no slot.
+/// The number of threads for statements that need no slot.
 const LIGHT_THREADS: usize = 2;
 
-/// Why there is no engine, or why its tables cannot be replaced.
+/// The reason why an engine cannot be created, or its tables cannot be replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The memory settings do not fit together.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// Tables cannot be opened, one sentence for each.
+    /// Tables cannot be opened. There is one sentence for each table.
     #[error("{}", .0.join("\n"))]
     Tables(Vec<String>),
-    /// The system gives no threads for queries.
+    /// The system cannot create threads for queries.
     #[error("cannot start threads for queries: {0}; raise the limit on threads")]
     Threads(std::io::Error),
-    /// DataFusion refuses its configuration.
+    /// DataFusion rejects its configuration.
     #[error("cannot set up SQL: {0}")]
     Sql(String),
 }
 
 impl Engine {
-    /// An engine without tables on a manager.
+    /// Creates an engine without tables on a manager.
     ///
     /// # Errors
-    /// If DataFusion refuses the configuration, or the system gives no threads.
+    /// If DataFusion rejects the configuration, or the system cannot create threads.
     pub fn new(
         manager: &BufferManager,
         users: Arc<Users>,
@@ -151,7 +152,7 @@ impl Engine {
         let refused = |error: DataFusionError| EngineError::Sql(error.to_string());
         let config = SessionConfig::new().with_default_catalog_and_schema(CATALOG, SCHEMA);
         let context = SessionContext::new_with_config(config);
-        // Before coscan is installed, which must be the last to change the session.
+        // This comes before coscan is installed, which must change the session last.
         setup_pg_catalog(&context, CATALOG, EmptyContextProvider)
             .map_err(|error| refused(*error))?;
         let coscan = CoscanOptions::new(manager);
@@ -170,7 +171,7 @@ impl Engine {
         let options = base.config().options();
         let functions = base.scalar_functions().iter();
         let of_settings = functions.filter(|(name, function)| {
-            // Each once, whatever other names it has.
+            // Each function is listed once, whatever other names it has.
             *name == function.name() && function.inner().with_updated_config(options).is_some()
         });
         let of_settings = of_settings.map(|(_, function)| Arc::clone(function)).collect();
@@ -193,10 +194,10 @@ impl Engine {
         })
     }
 
-    /// Opens these tables in place of those there are. Running queries keep theirs.
+    /// Opens tables that replace the current ones. Running queries keep theirs.
     ///
     /// # Errors
-    /// If a table cannot be opened; all such tables are named, and the tables stay as they were.
+    /// If tables cannot be opened. The error names all of them, and the current tables stay.
     pub async fn open_tables(
         &self,
         locations: &BTreeMap<String, TableLocation>,
@@ -205,15 +206,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes tables in place of those there are. Running queries keep theirs.
+    /// Replaces the current tables. Running queries keep theirs.
     pub(crate) fn replace_tables(&self, tables: Tables) {
         self.tables.store(Arc::new(tables));
     }
 
-    /// Opens tables. Nothing changes until [`replace_tables`](Self::replace_tables).
+    /// Opens tables without using them before [`replace_tables`](Self::replace_tables).
     ///
     /// # Errors
-    /// If a table cannot be opened; all such tables are named.
+    /// If tables cannot be opened. The error names all of them.
     pub(crate) async fn opened_tables(
         &self,
         locations: &BTreeMap<String, TableLocation>,
@@ -247,18 +248,18 @@ impl Engine {
         Ok(table)
     }
 
-    /// The connections to other servers, if it shares what it reads.
+    /// The connections to other servers, if it shares reads.
     #[must_use]
     pub fn transport(&self) -> Option<&Arc<Transport>> {
         self.transport.get()
     }
 
-    /// What is read is shared through these connections, which show in the system tables.
+    /// Sets the connections through which reads are shared. The system tables show them.
     pub(crate) fn share_through(&self, transport: Arc<Transport>) {
         let _only_once = self.transport.set(transport);
     }
 
-    /// The users.
+    /// The users of the server.
     #[must_use]
     pub fn users(&self) -> &Arc<Users> {
         &self.users
@@ -270,13 +271,13 @@ impl Engine {
         &self.queries
     }
 
-    /// What clients may take.
+    /// The limits on clients.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Gives freed memory back to the system as the process needs to. Ends only if the program has told of no allocator.
+    /// Returns freed memory to the system as needed. Completes only if the program has set no allocator.
     pub(crate) async fn give_back_memory(&self) {
         self.allocations.give_back().await;
     }
@@ -287,7 +288,7 @@ impl Engine {
         self.coscan.manager()
     }
 
-    /// The catalogs, schemas and tables that a session sees; the one catalog is [`CATALOG`].
+    /// The catalogs, schemas and tables that a session sees. [`CATALOG`] is the only catalog.
     #[must_use]
     pub fn catalogs(&self, session: &Session) -> Arc<dyn CatalogProviderList> {
         Arc::clone(&session.catalogs) as Arc<dyn CatalogProviderList>

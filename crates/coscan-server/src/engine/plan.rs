@@ -1,4 +1,4 @@
-//! From SQL to a plan that may run.
+//! Plans SQL statements.
 
 use std::sync::Arc;
 
@@ -22,30 +22,30 @@ use crate::engine::statements::{Command, SessionStatement, query_command, sessio
 use crate::engine::{Engine, Session};
 use crate::queries::{ErrorKind, QueryError};
 
-/// A text up to here, with so few parentheses, takes microseconds to parse, whatever it is.
+/// A text of at most this length, with few parentheses, is parsed within microseconds, whatever it contains.
 const SHORT_BYTES: usize = 256;
 const FEW_PARENTHESES: usize = 6;
 
 /// One statement.
 #[derive(Clone, Debug)]
 pub enum Sql<'a> {
-    /// As text.
+    /// The text of a statement.
     Text(&'a str),
-    /// As one of those that [`Engine::parse`] returned for a text.
+    /// A statement that [`Engine::parse`] returned for a text, and that text.
     Parsed(Box<Statement>, &'a str),
 }
 
-/// A statement that is planned and may run, several times if need be.
+/// A planned statement, which may be run several times.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// What it is.
+    /// The command of the statement.
     pub command: Command,
-    /// The columns of its result; none for statements without one.
+    /// The columns of its result. Statements without a result have none.
     pub schema: SchemaRef,
-    /// The types of its parameters, `$1` first; `None` where nothing tells.
+    /// The types of its parameters, starting with `$1`. `None` for unknown types.
     pub parameters: Vec<Option<FieldRef>>,
     pub(super) sql: Arc<str>,
-    /// Whether it reads the catalog and nothing else.
+    /// Whether it reads only the catalog.
     pub(super) is_of_catalog: bool,
     bytes: usize,
     pub(super) work: Work,
@@ -58,10 +58,11 @@ pub(super) enum Work {
 }
 
 impl Planned {
-    /// The statement with values for its parameters, `$1` first. It then has none, and its schema is certain.
+    /// The statement with values for its parameters, starting with `$1`. The result has no parameters, and its schema
+    /// is final.
     ///
     /// # Errors
-    /// If there are more or fewer values than parameters, or the statement makes no sense with them.
+    /// If there are more or fewer values than parameters, or the statement is invalid with them.
     pub fn bind(&self, values: Vec<ScalarValue>) -> Result<Self, QueryError> {
         let (given, expected) = (values.len(), self.parameters.len());
         if given != expected {
@@ -87,19 +88,19 @@ impl Planned {
         })
     }
 
-    /// What it takes in memory, in bytes, by and large: its text, its plan, and the values in it.
+    /// The approximate bytes of its text, its plan, and the values in it.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it has a result. SET, BEGIN and their like have none: they concern the session only.
+    /// Whether it has a result. SET, BEGIN and similar statements have none, since they concern the session only.
     #[must_use]
     pub fn returns_rows(&self) -> bool {
         !matches!(self.work, Work::Session(_)) || !self.schema.fields().is_empty()
     }
 
-    /// The text.
+    /// The text of the statement.
     #[must_use]
     pub fn sql(&self) -> &str {
         &self.sql
@@ -112,7 +113,8 @@ impl Engine {
     /// # Errors
     /// If it cannot be parsed, takes too much work or time, or is cancelled.
     pub async fn parse(&self, session: &Session, text: &str) -> Result<Vec<Statement>, QueryError> {
-        // Another thread would take longer to wake. What cannot be parsed is seen there.
+        // Waking another thread would take longer. A text that cannot be parsed here is parsed
+        // again there.
         if text.len() <= SHORT_BYTES
             && text.matches('(').count() <= FEW_PARENTHESES
             && let Ok(statements) = self.parser.parse(text)
@@ -123,11 +125,11 @@ impl Engine {
         self.on_planning_thread(session, text, async move { parser.parse(&owned) }).await
     }
 
-    /// Plans a statement, within what the user was granted. It needs no slot of queries and reads no data.
+    /// Plans a statement, with the tables granted to the user. It needs no slot of queries and reads no data.
     ///
     /// # Errors
-    /// If it cannot be parsed or planned, does something else than reading granted tables, takes too much work or time,
-    /// or is cancelled.
+    /// If it cannot be parsed or planned, does more than read granted tables, takes too much work or time, or is
+    /// cancelled.
     pub async fn plan(&self, session: &Session, sql: Sql<'_>) -> Result<Planned, QueryError> {
         let text = match &sql {
             Sql::Parsed(statement, text) => match session_statement(statement)? {
@@ -220,7 +222,7 @@ fn single(mut statements: Vec<Statement>) -> Result<Statement, QueryError> {
     }
 }
 
-/// Only what reads tables may run, and only what holds little before it asks for memory.
+/// Accepts only plans that read tables, and that hold little before they reserve memory.
 pub(super) fn check(plan: &LogicalPlan) -> Result<(), QueryError> {
     let reads_only =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);

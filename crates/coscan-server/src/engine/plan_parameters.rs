@@ -1,4 +1,4 @@
-//! The parameters of a plan: their types, and what their values take.
+//! The parameters of a plan: their types, and the memory of their values.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -14,16 +14,16 @@ use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, Statement, Value, visit_e
 use crate::engine::errors::from_engine;
 use crate::queries::{ErrorKind, QueryError};
 
-/// The most parameters of a statement, as in PostgreSQL.
+/// The maximum number of parameters of a statement, as in PostgreSQL.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// The most bytes that the values of parameters may take in a plan.
+/// The maximum bytes of parameter values in a plan.
 const VALUE_BYTES_MAX: usize = 64 << 20;
 
-/// The bytes that values take in a plan: each mention of a parameter copies its value.
+/// The bytes of values in a plan, where each mention of a parameter is a copy of its value.
 ///
 /// # Errors
-/// If they take too many.
+/// If they exceed the limit.
 pub(super) fn value_bytes(plan: &LogicalPlan, values: &ParamValues) -> Result<usize, QueryError> {
     let ParamValues::List(values) = values else { return Ok(0) };
     if values.is_empty() {
@@ -56,8 +56,8 @@ pub(super) fn value_bytes(plan: &LogicalPlan, values: &ParamValues) -> Result<us
     Ok(bytes)
 }
 
-/// The highest number of a parameter in a statement, at most [`PARAMETERS_MAX`]. Plans may lack some: they have no part of
-/// what need not be computed.
+/// The highest number of a parameter in a statement, at most [`PARAMETERS_MAX`]. A plan may lack parameters of
+/// expressions that need not be computed.
 pub(super) fn parameters_max(statement: &Statement) -> usize {
     let mut highest = 0;
     let _: ControlFlow<()> = visit_expressions(statement, |expression| {
@@ -77,10 +77,10 @@ fn number_of(name: &str) -> Option<usize> {
     (1..=PARAMETERS_MAX).contains(&number).then_some(number)
 }
 
-/// The types of parameters, `$1` first, at least so many; `None` where nothing tells.
+/// The types of parameters, starting with `$1`, at least `at_least` of them. `None` for unknown types.
 ///
 /// # Errors
-/// If there is one of another name.
+/// If there is a parameter with another name.
 pub(super) fn parameters(
     plan: &LogicalPlan,
     at_least: usize,
@@ -100,7 +100,7 @@ pub(super) fn parameters(
     Ok(parameters)
 }
 
-/// The types of parameters that are cast, as in `$1::int` and `CAST($1 AS int)`, and of numbers of rows: `LIMIT $1`.
+/// The types of parameters with casts, as in `$1::int` and `CAST($1 AS int)`, and of numbers of rows, as in `LIMIT $1`.
 fn casts(plan: &LogicalPlan) -> Result<HashMap<String, FieldRef>, DataFusionError> {
     let mut casts = HashMap::new();
     plan.apply_with_subqueries(|plan| {

@@ -1,4 +1,4 @@
-//! How large a plan is: a short text may be a large one. Rules of the optimizer walk through all of it, about a hundred
+//! The size of a plan, which may be large for a short text. The rules of the optimizer visit all of it about a hundred
 //! times.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -9,18 +9,18 @@ use crate::engine::errors::from_engine;
 use crate::engine::parsing::{EXPRESSIONS_MAX, PARTS_MAX};
 use crate::queries::{ErrorKind, QueryError};
 
-/// The most operators of a plan: a query may be a few.
+/// The maximum number of operators of a plan. A query may have several.
 const OPERATORS_MAX: usize = 4 * PARTS_MAX;
 
-/// The most columns of all operators.
+/// The maximum number of columns of all operators.
 const COLUMNS_MAX: usize = 500_000;
 
-/// About what an operator, a part of an expression, and a column take, in bytes.
+/// The approximate bytes of an operator, a part of an expression, and a column.
 const OPERATOR_BYTES: usize = 1_000;
 const EXPRESSION_BYTES: usize = 300;
 const COLUMN_BYTES: usize = 100;
 
-/// What there is in a plan, with that of subqueries.
+/// The numbers of parts of a plan, including those of subqueries.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PlanSize {
     operators: usize,
@@ -29,10 +29,10 @@ pub(super) struct PlanSize {
 }
 
 impl PlanSize {
-    /// The size of a plan. The work is bounded by the limits.
+    /// Computes the size of a plan. The work is bounded by the limits.
     ///
     /// # Errors
-    /// If there is more in it than admitted.
+    /// If the plan exceeds a limit.
     pub(super) fn of(plan: &LogicalPlan) -> Result<Self, QueryError> {
         let mut size = Self::default();
         plan.apply_with_subqueries(|plan| {
@@ -59,7 +59,7 @@ impl PlanSize {
         }
     }
 
-    /// What it takes in memory, by and large.
+    /// The approximate bytes of the plan.
     pub(super) fn bytes(&self) -> usize {
         self.operators * OPERATOR_BYTES
             + self.expressions * EXPRESSION_BYTES
@@ -84,17 +84,18 @@ impl PlanSize {
     }
 }
 
-/// Rules write some expressions twice: `coalesce(a, b)` becomes a CASE with `a` in its condition and its value, and a
-/// filter on a column becomes one on what computes the column. The weight of an expression is what it may become.
+/// The maximum weight of an expression, which is the size that it may grow to. Rules write some expressions twice:
+/// `coalesce(a, b)` becomes a CASE with `a` in its condition and its value. A filter on a column becomes a filter on
+/// the expression that computes the column.
 const WEIGHT_MAX: usize = 200_000;
 
 /// Functions whose arguments are written twice.
 const DOUBLED: [&str; 5] = ["coalesce", "ifnull", "nullif", "nvl", "nvl2"];
 
-/// Weighs the columns of a plan.
+/// Computes the weights of the columns of a plan.
 ///
 /// # Errors
-/// If an expression in it is too heavy.
+/// If an expression exceeds the maximum weight.
 fn weigh(plan: &LogicalPlan) -> Result<Vec<usize>, QueryError> {
     let mut inputs = Vec::new();
     for input in plan.inputs() {
@@ -145,7 +146,7 @@ fn weigh(plan: &LogicalPlan) -> Result<Vec<usize>, QueryError> {
 
 fn weight(expression: &Expr, column: &impl Fn(&Column) -> usize) -> usize {
     let mut parts = 0_usize;
-    // Parts are few: they were counted before.
+    // There are few parts, which were counted before.
     let counted = expression.apply_children(|part| {
         parts = parts.saturating_add(weight(part, column));
         Ok(TreeNodeRecursion::Continue)

@@ -1,6 +1,6 @@
-//! Statements are parsed and planned on threads that serve no connections and run no queries: it takes long for some, and
-//! cannot be interrupted everywhere. What does not come back in time keeps its thread, and its slot, until it does; others
-//! get new threads.
+//! Parses and plans statements on threads that serve no connections and run no queries. Some statements take long and
+//! cannot be interrupted everywhere. Work that does not end in time keeps its thread and its slot until it does. Other
+//! statements get new threads.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,16 +8,15 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::engine::errors::panicked;
-use crate::engine::turns::Taker;
 use crate::engine::{Engine, Session};
 use crate::queries::{Deadline, QueryError, cancelled};
 
 impl Engine {
-    /// Does some work for a statement, within the user's share of the threads for it and, like queries, in turns. The query
-    /// shows in `system.queries` meanwhile. Dropping the future cancels it.
+    /// Does some work for a statement, within the user's share of the planning threads.
+    /// Meanwhile the query is listed in `system.queries`. Dropping the future cancels it.
     ///
     /// # Errors
-    /// That of the work, or if it takes too long, is cancelled, or must not start.
+    /// The error of the work. Also if it takes too long, is cancelled, or must not start.
     pub(super) async fn on_planning_thread<T: Send + 'static>(
         &self,
         session: &Session,
@@ -25,20 +24,19 @@ impl Engine {
         work: impl Future<Output = Result<T, QueryError>> + Send + 'static,
     ) -> Result<T, QueryError> {
         let registration = self.queries.register_planning(&session.user, text);
-        let weight = session.settings().weight(&session.user);
-        registration.admit_planning(weight).await?;
+        registration.admit_planning(session.settings().weight(&session.user)).await?;
         let planning = Instant::now().checked_add(self.limits.planning_time_max);
         let deadline = match self.deadline(session) {
             own if own.at.is_some_and(|at| planning.is_none_or(|planning| at < planning)) => own,
             _ => Deadline { at: planning, setting: "planning_time_max" },
         };
         let user: Arc<str> = session.user.name.as_str().into();
-        let (place, held) =
-            (self.pools.join(&user, self.turns.is_stuck(&user)), registration.work());
-        let taker = Taker { turns: Arc::clone(&self.turns), user, weight };
-        let working = place.threads().spawn_blocking(move || {
-            let result = place.threads().block_on(taker.task(Box::pin(work)));
-            drop((place, held));
+        let (threads, held) = (self.light_threads.handle(), registration.work());
+        let planned = self.turns.plan(&user);
+        let handle = threads.clone();
+        let working = threads.spawn_blocking(move || {
+            let result = handle.block_on(work);
+            drop((planned, held));
             result
         });
         let cancel = registration.cancel_token().clone();
@@ -85,7 +83,7 @@ mod tests {
             sessions.push(Arc::new(engine.login(name, Proof::Password("x")).await.unwrap()));
         }
         let [ann, bob] = &sessions[..] else { panic!("two users") };
-        // Ann's statements take all the threads that she may have.
+        // Ann's statements occupy all the threads that she may have.
         let (mut done, mut left) = (Vec::new(), 0);
         loop {
             let (end, blocked) = mpsc::channel::<()>();

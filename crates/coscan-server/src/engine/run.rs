@@ -1,4 +1,4 @@
-//! From a plan to a result that streams.
+//! Runs plans and streams their results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
 
 impl Engine {
     /// Runs a statement: waits for a slot, if it needs one, and starts. Time limits count from then on. Dropping the
-    /// future, or the result, cancels the query.
+    /// future or the result cancels the query.
     ///
     /// # Errors
     /// If the queue is full, the query is cancelled or takes too long before its first rows, parameters do not fit, or
@@ -45,11 +45,11 @@ impl Engine {
         let user: Arc<str> = session.user.name.as_str().into();
         let (place, turns) = if is_light(&plan) {
             registration.start();
-            // Looks at the server while queries keep their threads busy.
+            // Light statements inspect the server while queries keep their threads busy.
             (None, Turns::new(usize::MAX))
         } else {
             registration.admit(weight).await?;
-            let place = self.pools.join(&user, self.turns.is_stuck(&user));
+            let place = self.pools.join(&user);
             (Some(place), Arc::clone(&self.turns))
         };
         let threads = match &place {
@@ -84,7 +84,7 @@ impl Engine {
         }
     }
 
-    /// When a query that starts now must have ended.
+    /// The time by which a query that starts now must have ended.
     pub(super) fn deadline(&self, session: &Session) -> Deadline {
         let limits: [(Option<Duration>, &'static str); 2] = [
             (self.limits.query_time_max, "query_time_max"),
@@ -137,7 +137,7 @@ mod tests {
     use crate::engine::{Proof, Sql};
     use crate::users::Users;
 
-    /// Nothing here takes so long unless it hangs.
+    /// A test that takes longer hangs.
     const HANG: Duration = Duration::from_secs(120);
 
     #[tokio::test]
@@ -148,7 +148,7 @@ mod tests {
         let engine = Engine::new(&manager, users, &limits).unwrap();
         let session = engine.login("ann", Proof::None).await.unwrap();
         let users = (0..10).map(|user| Arc::from(user.to_string()));
-        let places: Vec<_> = users.map(|user| engine.pools.join(&user, false)).collect();
+        let places: Vec<_> = users.map(|user| engine.pools.join(&user)).collect();
         let keep_busy = |threads: Handle| {
             let (done, blocked) = std::sync::mpsc::channel::<()>();
             threads.spawn(async move { blocked.recv().ok() });

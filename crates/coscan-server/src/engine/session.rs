@@ -1,4 +1,4 @@
-//! Who asks, and with which settings.
+//! The user and the settings of a connection.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::engine::session_settings::{SessionSettings, SharedSettings};
 use crate::queries::QueryError;
 use crate::users::User;
 
-/// A user who is logged in. A connection has one.
+/// A logged-in user. Each connection has one session.
 #[derive(Debug)]
 pub struct Session {
-    /// The user, as granted when the session began.
+    /// The user, with the grants at the start of the session.
     pub user: Arc<User>,
     pub(super) catalogs: Arc<UserCatalogs>,
     settings: SharedSettings,
@@ -26,7 +26,7 @@ impl Session {
         Self { user, catalogs, settings }
     }
 
-    /// The settings, as they are now.
+    /// The current settings.
     #[must_use]
     pub fn settings(&self) -> Settings {
         self.settings.now()
@@ -36,7 +36,7 @@ impl Session {
         &self.settings
     }
 
-    /// Sets a value, as SET does; `None` for the default.
+    /// Sets a value, as SET does. `None` sets the default.
     ///
     /// # Errors
     /// If there is no such setting, or it cannot have this value.
@@ -44,7 +44,7 @@ impl Session {
         self.settings.change(false, |settings| settings.set(name, value, &self.user))
     }
 
-    /// Ends a transaction that has failed: settings that it made are gone.
+    /// Ends a failed transaction, and drops the settings that it made.
     pub fn roll_back(&self) {
         self.settings.roll_back();
     }

@@ -1,4 +1,5 @@
-//! The settings of a session through its transactions: SET lasts if the transaction is committed, SET LOCAL until it ends.
+//! The settings of a session across its transactions. SET lasts if the transaction is committed, SET LOCAL until it
+//! ends.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +9,7 @@ use crate::queries::{ErrorKind, QueryError};
 /// The settings of a session, which its `pg_settings` shows.
 pub(super) type SharedSettings = Arc<SessionSettings>;
 
-/// Settings that change.
+/// Settings that can be changed.
 #[derive(Debug, Default)]
 pub(super) struct SessionSettings(Mutex<State>);
 
@@ -18,7 +19,7 @@ struct State {
     transaction: Option<Transaction>,
 }
 
-/// Settings as they are, and as they are after the transaction.
+/// The current settings, and those after the transaction.
 #[derive(Clone, Debug, Default)]
 struct Versions {
     now: Settings,
@@ -40,8 +41,8 @@ impl SessionSettings {
         self.state().current.now.clone()
     }
 
-    /// Changes settings, for the transaction only if `is_local`: outside of one, nothing changes then. If it fails, they
-    /// stay.
+    /// Changes settings, for the current transaction only if `is_local`. Outside of a transaction such a change has no
+    /// effect. If `change` fails, the settings stay.
     ///
     /// # Errors
     /// Those of `change`.
@@ -63,7 +64,7 @@ impl SessionSettings {
         Ok(())
     }
 
-    /// Begins a transaction, unless there is one.
+    /// Begins a transaction, unless one is open.
     pub(super) fn begin(&self) {
         let mut state = self.state();
         if state.transaction.is_none() {
@@ -81,7 +82,7 @@ impl SessionSettings {
         }
     }
 
-    /// Ends the transaction, if there is one, as if it had never been.
+    /// Rolls back the transaction, if there is one.
     pub(super) fn roll_back(&self) {
         let mut state = self.state();
         if let Some(transaction) = state.transaction.take() {
@@ -90,7 +91,7 @@ impl SessionSettings {
         }
     }
 
-    /// Notes the settings under a name.
+    /// Saves the settings under a name.
     pub(super) fn save(&self, name: &str) {
         let mut state = self.state();
         let current = state.current.clone();
@@ -99,7 +100,7 @@ impl SessionSettings {
         }
     }
 
-    /// Goes back to the settings under a name, which stays.
+    /// Restores the settings saved under a name. The savepoint stays.
     ///
     /// # Errors
     /// If there is no such savepoint.
@@ -112,7 +113,7 @@ impl SessionSettings {
         Ok(())
     }
 
-    /// Forgets a savepoint, and those after it.
+    /// Removes a savepoint and later ones.
     ///
     /// # Errors
     /// If there is no such savepoint.

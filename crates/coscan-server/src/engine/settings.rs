@@ -25,7 +25,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// How long a statement may run.
+    /// The time limit of a statement.
     #[must_use]
     pub fn statement_timeout(&self) -> Option<Duration> {
         self.statement_timeout
@@ -37,13 +37,13 @@ impl Settings {
         self.weight.unwrap_or(user.weight)
     }
 
-    /// The most bytes that the operators of a query may hold.
+    /// The maximum bytes that the operators of a query may hold.
     #[must_use]
     pub fn memory_limit(&self) -> Option<u64> {
         self.memory_limit
     }
 
-    /// Sets a value; `None` for the default.
+    /// Sets a value. `None` sets the default.
     ///
     /// # Errors
     /// If there is no such setting, or it cannot have this value.
@@ -167,7 +167,7 @@ impl Settings {
         all
     }
 
-    /// Tells them to DataFusion.
+    /// Applies the settings to a configuration of DataFusion.
     pub(super) fn apply_to(&self, config: &mut SessionConfig, user: &User) {
         let options = config.options_mut();
         let zone = self.time_zone.as_deref().and_then(arrow_zone);
@@ -180,7 +180,7 @@ impl Settings {
     }
 }
 
-/// One name for each setting.
+/// The name of a setting, which may have several.
 fn canonical(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     match name.as_str() {
@@ -191,7 +191,7 @@ fn canonical(name: &str) -> String {
     }
 }
 
-/// Longer values are of no use to anyone.
+/// Cuts off a value, since longer ones are of no use.
 fn cut(value: &str) -> String {
     value[..value.floor_char_boundary(256)].to_owned()
 }
@@ -207,7 +207,7 @@ fn parse<T: std::str::FromStr>(value: Option<&str>) -> Result<Option<T>, ()> {
     value.map(|value| value.trim().parse().map_err(|_| ())).transpose()
 }
 
-/// A switch, as PostgreSQL writes it.
+/// Parses a switch, as PostgreSQL writes it.
 fn on_or_off(value: &str) -> Result<bool, ()> {
     match value.trim().to_ascii_lowercase().as_str() {
         "on" | "true" | "yes" | "1" => Ok(true),
@@ -216,7 +216,7 @@ fn on_or_off(value: &str) -> Result<bool, ()> {
     }
 }
 
-/// Plain numbers are milliseconds, as in PostgreSQL.
+/// Parses a time. Plain numbers are milliseconds, as in PostgreSQL.
 fn milliseconds(value: &str) -> Result<Duration, String> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {

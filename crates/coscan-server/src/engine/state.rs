@@ -17,9 +17,10 @@ use crate::engine::{Engine, Session, functions};
 use crate::queries::QueryId;
 
 impl Engine {
-    /// The state for one statement of a session, which begins now.
+    /// The state for one statement of a session that starts now.
     pub(super) fn state(&self, session: &Session) -> SessionState {
-        // A builder would register hundreds of functions one by one, which takes longer than a short query.
+        // A builder would register hundreds of functions one by one, which takes longer than a
+        // short query.
         let mut state = self.base.clone();
         session.settings().apply_to(state.config_mut(), &session.user);
         state.register_catalog_list(self.catalogs(session));
@@ -37,7 +38,7 @@ impl Engine {
         state
     }
 
-    /// What a query runs with, beside its state: a limit on memory, and its number.
+    /// The environment of a query, which has a limit on memory, and the number of the query.
     pub(super) fn query_environment(&self, session: &Session, id: QueryId) -> QueryEnvironment {
         let mut runtime = self.base.runtime_env().as_ref().clone();
         let manager = self.manager();
@@ -49,15 +50,15 @@ impl Engine {
     }
 }
 
-/// What a query runs with.
+/// The environment of a query beside its state.
 pub(super) struct QueryEnvironment {
     id: QueryId,
     pub(super) runtime: Arc<RuntimeEnv>,
 }
 
 impl QueryEnvironment {
-    /// For a plan of this state. Plans hold the functions that they call; only the tables that list all functions look
-    /// for them here, and to copy them takes as long as a short query.
+    /// The context for a plan of this state. Plans hold the functions that they call. Only the tables that list all
+    /// functions look for them here, and copying them takes as long as a short query.
     pub(super) fn task_context(self, state: &SessionState, lists_functions: bool) -> TaskContext {
         let (id, config) = (self.id.to_string(), state.config().clone());
         let (mut scalar, mut higher) = (HashMap::new(), HashMap::new());

@@ -1,4 +1,4 @@
-//! Statements that concern the session only: SET, SHOW, BEGIN and their like. They never reach DataFusion.
+//! Statements that concern the session only, such as SET, SHOW and BEGIN. They are not passed to DataFusion.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub enum Command {
     Set,
     /// RESET.
     Reset,
-    /// BEGIN or START TRANSACTION. Transactions have no effect: nothing is written.
+    /// BEGIN or START TRANSACTION. Transactions have no effect, since nothing is written.
     Begin,
     /// COMMIT or END.
     Commit,
@@ -40,14 +40,14 @@ pub enum Command {
     Release,
     /// DISCARD.
     Discard,
-    /// DEALLOCATE; the protocol knows what was prepared.
+    /// DEALLOCATE. The protocol has the prepared statements.
     Deallocate,
-    /// UNLISTEN: there are no notifications.
+    /// UNLISTEN. There are no notifications.
     Unlisten,
 }
 
 impl Command {
-    /// The word, in capitals.
+    /// The command word, in capitals.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,9 +71,9 @@ impl Command {
 /// A statement that concerns the session only.
 #[derive(Clone, Debug)]
 pub(super) enum SessionStatement {
-    /// Settings, and their values; `None` for the default.
+    /// Settings with their values. `None` stands for the default.
     Set(Vec<(String, Option<String>)>),
-    /// The same, until the transaction ends.
+    /// Settings with their values, which last until the end of the transaction.
     SetLocal(Vec<(String, Option<String>)>),
     Show(String),
     ShowAll,
@@ -84,11 +84,11 @@ pub(super) enum SessionStatement {
     Savepoint(String),
     RollbackTo(String),
     Release(String),
-    /// Nothing to do.
+    /// No effect.
     Nothing,
 }
 
-/// What a statement does to the session; `None` for queries.
+/// The effect of a statement on the session, or `None` for queries.
 ///
 /// # Errors
 /// If a value cannot be read.
@@ -152,7 +152,7 @@ fn assignments(set: &Set) -> Result<SessionStatement, QueryError> {
         Set::SingleAssignment { variable, values, .. } => vec![(dotted(variable), text(values)?)],
         Set::SetTimeZone { value, .. } => {
             let value = match value {
-                // East of Greenwich, where offsets in texts are west of it.
+                // Offsets of such intervals count east of Greenwich, those in texts west of it.
                 Expr::Interval(interval) => {
                     text(std::slice::from_ref(&interval.value))?.map(|east| format!("<{east}>"))
                 }
@@ -164,7 +164,7 @@ fn assignments(set: &Set) -> Result<SessionStatement, QueryError> {
             vec![("client_encoding".to_owned(), Some(charset_name.value.clone()))]
         }
         Set::SetNamesDefault {} => vec![("client_encoding".to_owned(), None)],
-        // A session has the one user that it has.
+        // A session cannot change its user.
         Set::SetTransaction { .. }
         | Set::SetRole { role_name: None, .. }
         | Set::SetSessionAuthorization(SetSessionAuthorizationParam {
@@ -198,7 +198,7 @@ fn dotted(name: &ObjectName) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// The value of an assignment; lists become text with commas.
+/// The value of an assignment as text. The elements of lists are separated by commas.
 fn text(values: &[Expr]) -> Result<Option<String>, QueryError> {
     let values = values.iter().map(value).collect::<Result<Vec<_>, _>>()?;
     match &values[..] {
@@ -234,7 +234,7 @@ impl SessionStatement {
         })
     }
 
-    /// Carries it out; the result has at most one batch.
+    /// Executes the statement. The result has at most one batch.
     pub(super) fn run(&self, session: &Session) -> Result<Vec<RecordBatch>, QueryError> {
         let user = &session.user;
         let strings = |values: Vec<String>| Arc::new(StringArray::from(values)) as ArrayRef;

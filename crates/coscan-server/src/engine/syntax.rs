@@ -1,4 +1,4 @@
-//! Parts of SQL statements: what is asked of them, and new ones.
+//! Helpers that inspect and create parts of SQL statements.
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-/// A name as DataFusion compares it: unquoted ones in lower case.
+/// A name as DataFusion compares it, with unquoted names in lower case.
 pub(crate) fn normalized(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
@@ -25,7 +25,7 @@ pub(super) fn is_named(name: &ObjectName, wanted: &[&str]) -> bool {
     last_name(name).is_some_and(|name| wanted.contains(&name.as_str()))
 }
 
-/// Whether an expression is the word USER, which the parser takes for a function.
+/// Whether an expression is the word USER, which the parser treats as a function.
 pub(super) fn is_user(expression: &Expr) -> bool {
     matches!(expression, Expr::Function(function)
         if matches!(function.args, FunctionArguments::None) && is_named(&function.name, &["user"]))

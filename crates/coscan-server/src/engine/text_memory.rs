@@ -1,5 +1,6 @@
-//! Memory for statements with long texts. What is made of a text takes many times as much, and stays as long as the
-//! statement runs: a list of 150,000 numbers takes 44 MB, a literal of 900 kB as much, since names of columns hold it.
+//! Memory for statements with long texts. Their tokens, syntax trees and plans take many times as much as the text, and
+//! stay as long as the statement runs. A list of 150,000 numbers takes 44 MB. A literal of 900 kB takes as much, since
+//! names of columns contain it.
 
 use coscan_datafusion::SharedMemoryPool;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -8,21 +9,21 @@ use crate::engine::Engine;
 use crate::engine::errors::from_engine;
 use crate::queries::QueryError;
 
-/// Texts up to here take little.
+/// Texts of at most this length take little.
 const SHORT_BYTES: usize = 64 << 10;
 
-/// How many bytes the tokens and the statements of a text take for each of its bytes.
+/// The bytes that the tokens and the statements take for each byte of a text.
 const OF_STATEMENTS: usize = 24;
 
-/// How many the plan takes, and what the optimizer makes of it.
+/// The bytes that the plan takes for each byte of a text, including the work of the optimizer.
 const OF_PLAN: usize = 96;
 
-/// What is reserved of the server's memory until this is dropped.
+/// Memory of the server that is reserved until this is dropped.
 #[derive(Debug)]
 pub(crate) struct TextMemory(#[expect(dead_code, reason = "held, not read")] MemoryReservation);
 
 impl Engine {
-    /// Reserves memory for the statements in a text; `None` for short ones.
+    /// Reserves memory for the statements in a text. `None` for short texts.
     ///
     /// # Errors
     /// If the server has less.
@@ -33,7 +34,8 @@ impl Engine {
         self.reserve("statements", text, OF_STATEMENTS)
     }
 
-    /// Reserves memory for a plan that is made, or runs. One that is kept for later takes little more than its text.
+    /// Reserves memory for planning a statement or running its plan. A plan that is kept for later takes little more
+    /// than its text.
     ///
     /// # Errors
     /// If the server has less.

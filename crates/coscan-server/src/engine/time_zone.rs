@@ -1,12 +1,14 @@
-//! Names of time zones as PostgreSQL takes them: besides those of regions, hours east of Greenwich, and the offsets of
-//! POSIX, which count west of it.
+//! Names of time zones that PostgreSQL accepts. Besides names of regions, these are hours east of Greenwich, and POSIX
+//! offsets, which count west of it.
 
-/// The zone as Arrow names it: that of a region, or an offset such as `+02:00`, east of Greenwich. `None` if there is none.
+/// The name that Arrow has for a zone, which is that of a region, or an offset such as `+02:00`, east of Greenwich.
+/// `None` if there is no such zone.
 pub(super) fn arrow_zone(name: &str) -> Option<String> {
     if let Ok(hours) = name.parse::<f64>() {
         return (hours.abs() < 24.0).then(|| offset((hours * 60.0).round() as i32));
     }
-    // `<+02:00>-02:00`: the name of the zone, then the offset. Without one, the name is it.
+    // `<+02:00>-02:00` has the name of the zone, then the offset. Without an offset, the name is
+    // the offset.
     if let Some((named, posix)) = name.strip_prefix('<').and_then(|name| name.split_once('>')) {
         return match posix {
             "" => minutes(named).or_else(|| minutes(&format!("+{named}"))).map(offset),
@@ -23,7 +25,7 @@ pub(super) fn arrow_zone(name: &str) -> Option<String> {
     name.parse::<arrow::array::timezone::Tz>().is_ok().then(|| name.to_owned())
 }
 
-/// The minutes of `+2`, `-02:30` or `+02:30:00`; there must be a sign.
+/// The minutes of `+2`, `-02:30` or `+02:30:00`. The sign is required.
 fn minutes(text: &str) -> Option<i32> {
     let (sign, rest) = match text.as_bytes().first()? {
         b'+' => (1, &text[1..]),

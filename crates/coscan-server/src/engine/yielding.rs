@@ -1,5 +1,5 @@
-//! Joins that yield: DataFusion lets a task go on while its input has batches, and one batch of an input may become
-//! millions of batches of a join. The task would keep its thread for minutes, also after its query was cancelled.
+//! Joins that yield. DataFusion lets a task continue while its input has batches, and one batch of an input may become
+//! millions of batches of a join. The task would then keep its thread for minutes, even after its query was cancelled.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use datafusion::physical_plan::joins::{
 };
 use datafusion::physical_plan::unnest::UnnestExec;
 
-/// Lets operators that make many batches of one yield between them. The last of all rules: others look for joins.
+/// Makes operators that produce many batches from one yield between them. It must be the last rule, since other rules
+/// look for joins.
 #[derive(Debug)]
 pub(super) struct YieldingJoins;
 
@@ -43,7 +44,7 @@ impl PhysicalOptimizerRule for YieldingJoins {
     }
 }
 
-/// Whether an operator may make many batches of one.
+/// Whether an operator may produce many batches from one.
 fn multiplies(plan: &dyn ExecutionPlan) -> bool {
     plan.is::<CrossJoinExec>()
         || plan.is::<NestedLoopJoinExec>()

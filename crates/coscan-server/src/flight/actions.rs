@@ -23,7 +23,7 @@ const CANCEL_FLIGHT_INFO: &str = "CancelFlightInfo";
 const CANCEL_QUERY: &str = "CancelQuery";
 const SET_SESSION_OPTIONS: &str = "SetSessionOptions";
 const GET_SESSION_OPTIONS: &str = "GetSessionOptions";
-/// Ends the session of the token; the service carries it out.
+/// Ends the session of the token, which the service does.
 pub(super) const CLOSE_SESSION: &str = "CloseSession";
 
 /// The answer of the deprecated cancel action for a cancelled query.
@@ -47,7 +47,7 @@ pub(super) fn types() -> Vec<ActionType> {
     actions.map(action).to_vec()
 }
 
-/// Carries out an action. Returns the body of its answer, if it has one.
+/// Executes an action. Returns the body of its answer, if it has one.
 pub(super) async fn run(
     statements: &Statements,
     session: &Session,
@@ -110,7 +110,7 @@ fn unpack<M: ProstMessageExt>(body: &[u8]) -> Result<M, Status> {
     message.ok_or_else(|| malformed("it is of another type than the action"))
 }
 
-/// Cancels the query of a ticket. Cancelling again is no error.
+/// Cancels the query of a ticket. Cancelling it again is not an error.
 fn cancel(
     statements: &Statements,
     session: &Session,

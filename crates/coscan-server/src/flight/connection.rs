@@ -1,4 +1,4 @@
-//! Connections, and what is known of their clients.
+//! Connections, with the state of their clients.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::users::User;
 
 /// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"h2";
-/// How long a client may take, after the last bytes are sent, to close its connection.
+/// The maximum time for a client to close its connection after the last bytes were sent.
 const LINGER_MAX: Duration = Duration::from_secs(30);
 
 /// The client of a connection.
@@ -45,7 +45,7 @@ impl Caller {
         Self { address, known: Arc::new(known) }
     }
 
-    /// Notes that a user has logged in over this connection, which is counted from now on.
+    /// Registers that a user has logged in over this connection, which counts from now on.
     ///
     /// # Errors
     /// If there are too many connections.
@@ -55,7 +55,7 @@ impl Caller {
         Ok(())
     }
 
-    /// The session of this connection; `login` makes it on first use.
+    /// The session of this connection, which `login` creates on first use.
     pub(super) async fn session(
         &self,
         login: impl Future<Output = Result<Arc<Session>, Status>>,
@@ -63,7 +63,8 @@ impl Caller {
         self.known.session.get_or_try_init(|| login).await.cloned()
     }
 
-    /// Completes after this time, unless a user has logged in by then, or once the connection must make place for others.
+    /// Completes after this time unless a user has logged in by then, or once the connection must make place for
+    /// others.
     async fn overdue(self, login_max: Duration) {
         tokio::select! {
             () = tokio::time::sleep(login_max) => {}
@@ -75,8 +76,8 @@ impl Caller {
     }
 }
 
-/// A connection, counted until it is dropped. It ends if no user logs in over it in time, and when the server has
-/// stopped.
+/// A connection, which is counted until it is dropped. It ends if no user logs in over it in time, and when the server
+/// has stopped.
 pub(super) struct Connection {
     stream: MaybeTls,
     linger: Linger,
@@ -86,7 +87,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection that was accepted, encrypted if there is a certificate.
+    /// Accepts a connection, which is encrypted if there is a certificate.
     ///
     /// # Errors
     /// If the TLS handshake fails or takes too long.

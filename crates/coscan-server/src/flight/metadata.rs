@@ -19,7 +19,7 @@ use crate::flight::wire_types::wire_schema;
 const TABLE: &str = "TABLE";
 const SYSTEM_TABLE: &str = "SYSTEM TABLE";
 
-/// The schema of the answer to a metadata command; `None` for other commands.
+/// The schema of the answer to a metadata command, or `None` for other commands.
 pub(super) fn schema(command: &Command) -> Option<SchemaRef> {
     let none = None::<String>;
     Some(match command {
@@ -37,7 +37,7 @@ pub(super) fn schema(command: &Command) -> Option<SchemaRef> {
     })
 }
 
-/// The answer to a metadata command on the catalogs of a session; `None` for other commands.
+/// The answer to a metadata command on the catalogs of a session, or `None` for other commands.
 pub(super) async fn rows(
     command: Command,
     catalogs: &dyn CatalogProviderList,
@@ -62,7 +62,7 @@ pub(super) async fn rows(
             builder.build()
         }
         Command::CommandGetSqlInfo(mut command) => {
-            // Each is compared with all that there is.
+            // Each number is compared with all existing ones.
             command.info.sort_unstable();
             command.info.dedup();
             sql_info().and_then(|info| command.into_builder(&info).build())
@@ -90,7 +90,7 @@ async fn tables(
     mut command: CommandGetTables,
     catalogs: &dyn CatalogProviderList,
 ) -> Result<RecordBatch, FlightError> {
-    // Each is compared with all tables.
+    // Each type is compared with all tables.
     command.table_types.sort_unstable();
     command.table_types.dedup();
     let include_schema = command.include_schema;
@@ -104,7 +104,7 @@ async fn tables(
                 let table = provider.table(&name).await;
                 let table =
                     table.map_err(|error| FlightError::from_external_error(error.into()))?;
-                // It may have gone meanwhile.
+                // The table may have been removed meanwhile.
                 let Some(table) = table else { continue };
                 wire_schema(&table.schema())
             } else {

@@ -44,7 +44,7 @@ use service::Service;
 use sessions::Sessions;
 use status::malformed;
 
-/// Calls at once over one connection.
+/// The maximum number of concurrent calls of a connection.
 const STREAMS_MAX: u32 = 128;
 
 /// The interval of keep-alive pings.
@@ -54,7 +54,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct FlightServer {
     engine: Arc<Engine>,
-    /// With one, clients must use TLS.
+    /// The certificate. If there is one, clients must use TLS.
     certificate: Option<Arc<Certificate>>,
     gate: Gate,
     stopping: CancellationToken,
@@ -62,7 +62,7 @@ pub struct FlightServer {
 }
 
 impl FlightServer {
-    /// A server. Once `stopping` is cancelled, it accepts no connections and no calls; once `stopped` is, all
+    /// Creates a server. Once `stopping` is cancelled, it accepts no connections and no calls. Once `stopped` is, all
     /// connections end.
     #[must_use]
     pub fn new(
@@ -90,7 +90,7 @@ impl FlightServer {
         let serving = Server::builder()
             .max_concurrent_streams(STREAMS_MAX)
             .http2_keepalive_interval(Some(PING_INTERVAL))
-            // Clients that read slowly do not answer while they do not read.
+            // Clients that read slowly do not answer pings while they do not read.
             .http2_keepalive_timeout(Some(limits.result_stall_max))
             .add_service(service)
             .serve_with_incoming_shutdown(

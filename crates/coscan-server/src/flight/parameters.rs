@@ -20,8 +20,8 @@ use crate::flight::status::malformed;
 use crate::flight::wire_types::wire_schema;
 use crate::queries::{ErrorKind, QueryError};
 
-/// The types of a statement's parameters, `$1` first; `Utf8` where the plan leaves the type open. Points in time are in
-/// milliseconds: that is what the JDBC driver sends, whatever it is told. Other units are accepted.
+/// The types of a statement's parameters, starting with `$1`, with `Utf8` for types that the plan does not determine.
+/// Points in time are in milliseconds, since the JDBC driver always sends them in this unit. Other units are accepted.
 pub(super) fn schema(planned: &Planned) -> Schema {
     let field = |(index, field): (usize, &Option<Arc<Field>>)| {
         let data_type = match field.as_ref().map(|field| field.data_type()) {
@@ -38,7 +38,7 @@ pub(super) fn schema(planned: &Planned) -> Schema {
     wire_schema(&Schema::new(fields)).as_ref().clone()
 }
 
-/// The values that a client sends for the parameters of a statement: one row.
+/// The values that a client sends for the parameters of a statement, as one row.
 ///
 /// # Errors
 /// If they cannot be read, there is more than one row, or a value does not fit its parameter.
@@ -69,8 +69,8 @@ pub(super) async fn read(
     fitted.collect()
 }
 
-/// The value in the type of its parameter. A number or a time that is none of that type (1.5 is no integer) stays as it
-/// is, and is compared as in a statement without parameters.
+/// Casts a value to the type of its parameter. A number or a time that the type cannot represent (1.5 is not an
+/// integer) stays unchanged, and is compared as in a statement without parameters.
 fn fit(value: ScalarValue, data_type: &DataType) -> Result<ScalarValue, Status> {
     let own_type = value.data_type();
     let is_exact = own_type.is_numeric() && data_type.is_numeric()
@@ -90,7 +90,7 @@ fn fit(value: ScalarValue, data_type: &DataType) -> Result<ScalarValue, Status> 
     })
 }
 
-/// Whether a cast has kept all of a value.
+/// Whether a cast has kept the value exactly.
 fn is_same(cast: &ScalarValue, value: &ScalarValue) -> bool {
     cast.cast_to(&value.data_type()).is_ok_and(|back| back == *value)
 }
@@ -126,7 +126,7 @@ fn decode(data: &FlightData, schema: Option<&Arc<Schema>>) -> Result<Decoded, St
                 _ => return Err(too_many_rows()),
             }
             if batch.compression().is_some() {
-                // The sizes that it states would have to be trusted.
+                // The sizes that a compressed message states would have to be trusted.
                 return Err(malformed("parameters must not be compressed"));
             }
             let body = Buffer::from(data.data_body.as_ref());
@@ -138,13 +138,13 @@ fn decode(data: &FlightData, schema: Option<&Arc<Schema>>) -> Result<Decoded, St
     }
 }
 
-/// Whether values of a type are read: single ones, and lists of those that take bytes in the message. The length of
-/// other lists is only what the client says.
+/// Whether values of a type are read. These are single values, and lists of values that take bytes in the message. The
+/// length of other lists is only stated by the client.
 fn is_readable(data_type: &DataType) -> bool {
     match data_type {
         DataType::List(of) | DataType::LargeList(of) => match of.data_type() {
             DataType::Null | DataType::FixedSizeBinary(0) => false,
-            // Each may be all of the message.
+            // Each view may refer to the whole message.
             DataType::Utf8View | DataType::BinaryView => false,
             of => is_single(of),
         },

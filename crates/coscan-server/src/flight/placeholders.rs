@@ -1,11 +1,11 @@
-//! Parameters without a number: JDBC drivers send `?` where this server's SQL has `$1`.
+//! Parameters without a number. JDBC drivers send `?` where the SQL of this server has `$1`.
 
 use std::borrow::Cow;
 
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer};
 
-/// Quotes, comments and names as in PostgreSQL, and `?` is no operator.
+/// A dialect with quotes, comments and names as in PostgreSQL, in which `?` is not an operator.
 #[derive(Debug)]
 struct QuestionMarks;
 
@@ -35,8 +35,8 @@ impl Dialect for QuestionMarks {
     }
 }
 
-/// The statement with `$1`, `$2`, … in place of each `?`. A statement that has numbered parameters, or that cannot be
-/// read, stays as it is.
+/// Replaces each `?` of a statement by `$1`, `$2`, …. A statement with numbered parameters, or one that cannot be
+/// tokenized, stays unchanged.
 pub(super) fn numbered(sql: &str) -> Cow<'_, str> {
     let tokens = Tokenizer::new(&QuestionMarks, sql).tokenize_with_location();
     let Ok(tokens) = tokens else { return sql.into() };

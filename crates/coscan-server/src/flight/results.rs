@@ -24,7 +24,7 @@ use crate::flight::status::unwritable;
 use crate::flight::wire_types::{pieces, plain_batch};
 use crate::queries::{QueryId, RunningQuery};
 
-/// The target size of messages, in bytes: some clients accept no more than 4 MiB, and a row may be long.
+/// The target size of messages, in bytes. Some clients accept at most 4 MiB, and a row may be long.
 const MESSAGE_BYTES: usize = 2 << 20;
 
 /// A result as it is sent to a client.
@@ -37,9 +37,9 @@ pub(super) fn ready(batch: RecordBatch) -> FlightDataStream {
     Box::pin(encode(schema, stream::iter([Ok(batch)])).map(|data| data.map_err(Status::from)))
 }
 
-/// The result of a query, under the schema that GetFlightInfo returned: clients compare the two, and the plan that runs
-/// may know of more columns that they have no NULLs. The query is cancelled when its client takes nothing for too long,
-/// or when `cancel` is cancelled.
+/// The result of a query, with the schema that GetFlightInfo returned. Clients compare the two schemas, and the running
+/// plan may declare more columns as not null. The query is cancelled when its client reads nothing for too long, or
+/// when `cancel` is cancelled.
 pub(super) fn of_query(
     engine: &Arc<Engine>,
     session: &Arc<Session>,
@@ -83,16 +83,16 @@ fn encode(
     FlightDataEncoderBuilder::new()
         .with_schema(schema)
         .with_dictionary_handling(DictionaryHandling::Resend)
-        // Batches are in pieces already; the encoder would count whole buffers of which they are a part.
+        // Batches are split already. The encoder would count the whole buffers that contain them.
         .with_max_flight_data_size(usize::MAX)
         .build(batches)
 }
 
 /// A result and the state of its client.
 struct Client {
-    /// `None` once the client has stalled: gRPC keeps the stream, but the result holds nothing any more.
+    /// `None` once the client has stalled. gRPC keeps the stream, but the result holds nothing any more.
     encoder: Mutex<Option<FlightDataEncoder>>,
-    /// Since when a message waits for the client; `None` while the client waits for one.
+    /// The time since which a message waits for the client. `None` while the client waits for one.
     since: Mutex<Option<Instant>>,
     has_stalled: AtomicBool,
 }
@@ -132,7 +132,7 @@ impl Watch {
         self.engine.queries().cancel(self.id, &self.session.user);
     }
 
-    /// Completes once the client has taken nothing for this time.
+    /// Completes once the client has read nothing for this time.
     async fn stalled(&self, stall_max: Duration) {
         loop {
             let since = *self.client.since();
@@ -145,7 +145,7 @@ impl Watch {
     }
 }
 
-/// A result that notes when its client takes a message.
+/// A result that records when its client takes a message.
 struct Watched {
     client: Arc<Client>,
     _ended: DropGuard,
@@ -163,7 +163,7 @@ impl Stream for Watched {
         if polled.is_ready() {
             *self.client.since() = Some(Instant::now());
         }
-        // Told once; then the result ends.
+        // The error is returned once. Then the result ends.
         if self.client.has_stalled.swap(false, Ordering::Relaxed) {
             return Poll::Ready(Some(Err(Status::deadline_exceeded(
                 "the client took nothing of the result for `result_stall_max`",
@@ -196,7 +196,7 @@ mod tests {
     use crate::queries::Deadline;
     use crate::users::Users;
 
-    /// Bytes that tell whether anyone holds them.
+    /// Bytes with a reference count that tells whether they are held.
     struct Held(Vec<u8>, #[expect(dead_code, reason = "counted")] Arc<()>);
 
     impl AsRef<[u8]> for Held {
@@ -223,7 +223,7 @@ mod tests {
         let deadline = Deadline { at: None, setting: "" };
         let query = RunningQuery::start(registration, Arc::clone(&schema), batches, deadline);
         let mut result = of_query(&engine, &session, query, schema, CancellationToken::new());
-        // The schema and the first of several messages.
+        // These are the schema and the first of several messages.
         for _ in 0..2 {
             result.next().await.unwrap().unwrap();
         }

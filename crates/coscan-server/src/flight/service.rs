@@ -1,4 +1,4 @@
-//! The calls of the protocol. Each is authenticated first.
+//! The calls of the protocol, each of which is authenticated first.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Service {
         }
     }
 
-    /// Carries out a DoPut: binds parameters or runs a statement. Returns the body of the answer.
+    /// Executes a DoPut, which binds parameters or runs a statement. Returns the body of the answer.
     async fn put(
         &self,
         session: &Session,

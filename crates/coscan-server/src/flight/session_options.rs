@@ -90,7 +90,7 @@ fn set_one(session: &Session, name: &str, value: OptionValue) -> Result<(), i32>
         Some(Value::Double(number)) => Some(number.to_string()),
         Some(Value::List(list)) => Some(list.values.join(", ")),
     };
-    // There is one catalog, and one schema of tables.
+    // There is one catalog with one schema of tables.
     let fixed = [("catalog", CATALOG), ("schema", SCHEMA)];
     if let Some((_, fixed)) = fixed.iter().find(|(known, _)| *known == name) {
         return if value.is_none_or(|value| value == *fixed) { Ok(()) } else { Err(INVALID_VALUE) };
@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn messages_have_the_form_of_the_specification() {
-        // Field 1, of 14 bytes: key "a" (field 1), value (field 2): field 3, fixed 64 bits.
+        // Field 1, with 14 bytes, has the key "a" (field 1) and a value (field 2), which has field
+        // 3 with 64 bits.
         let bytes = [10, 14, 10, 1, b'a', 18, 9, 25, 7, 0, 0, 0, 0, 0, 0, 0];
         let options = Options::decode(&bytes[..]).unwrap();
         assert_eq!(options.options["a"].value, Some(Value::Integer(7)));

@@ -1,4 +1,4 @@
-//! Authentication of calls: by the token of a login, by a password with each call, or, on servers without passwords, by
+//! Authentication of calls by the token of a login, by a password with each call, or, on servers without passwords, by
 //! the connection.
 
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::engine::{Engine, LoginError, Proof, Session};
 use crate::flight::connection::Caller;
 use crate::flight::handles::{Bounds, Handles};
 
-/// The user of clients that give no name, on servers without passwords.
+/// The user name of clients that send none, on servers without passwords.
 const ANYONE: &str = "anyone";
 
-/// Some clients pad, others do not.
+/// Padding is optional, since only some clients pad.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The most tokens of a user, and of all.
+/// The maximum number of tokens of a user, and of all users.
 const TOKENS_MAX: (usize, usize) = (4096, 65_536);
 
 /// The sessions of logged-in users.
@@ -65,7 +65,7 @@ impl Sessions {
         Ok(TOKEN_BASE64.encode(token))
     }
 
-    /// Refuses the calls of strangers before any byte of their messages is read.
+    /// Refuses calls without valid credentials before any byte of their messages is read.
     pub(super) fn check<T>(&self, request: &Request<T>) -> Result<(), Status> {
         match credentials(request.metadata())? {
             Credentials::Token(token) => self.session_of_token(request, &token).map(|_| ()),
@@ -75,7 +75,7 @@ impl Sessions {
         }
     }
 
-    /// The session that a call belongs to.
+    /// The session of a call.
     pub(super) async fn session_of<T>(&self, request: &Request<T>) -> Result<Arc<Session>, Status> {
         match credentials(request.metadata())? {
             Credentials::Token(token) => self.session_of_token(request, &token),
@@ -96,7 +96,7 @@ impl Sessions {
         token: &[u8],
     ) -> Result<Arc<Session>, Status> {
         let session = self.tokens.get(token);
-        // What a user is granted may have changed since.
+        // The grants of a user may have changed since.
         let is_valid = |session: &Arc<Session>| self.engine.users().is_unchanged(&session.user);
         let session = session.filter(is_valid).ok_or_else(|| {
             Status::unauthenticated("the token is unknown or has expired; log in again")
@@ -160,14 +160,14 @@ fn credentials(metadata: &MetadataMap) -> Result<Credentials, Status> {
         value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or_else(malformed)?;
     let value = value.trim();
     if scheme.eq_ignore_ascii_case("bearer") {
-        // A token in another form is none of ours.
+        // A token in another form is not a token of this server.
         return Ok(Credentials::Token(TOKEN_BASE64.decode(value).unwrap_or_default()));
     }
     if !scheme.eq_ignore_ascii_case("basic") {
         return Err(malformed());
     }
     let text = BASE64.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    // Passwords may have colons.
+    // Passwords may contain colons.
     let text = text.as_deref().and_then(|text| text.split_once(':'));
     let (user, password) = text.ok_or_else(malformed)?;
     Ok(Credentials::Password { user: user.to_owned(), password: password.to_owned() })

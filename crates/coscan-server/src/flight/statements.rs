@@ -1,4 +1,4 @@
-//! Statements between the calls that concern them: planned, prepared, bound, running.
+//! Statements across the calls that concern them: planned, prepared, bound, running.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,16 +25,16 @@ use crate::flight::wire_types::wire_schema;
 use crate::queries::{ErrorKind, QueryError, cancelled};
 use crate::users::User;
 
-/// How long a ticket is valid: from GetFlightInfo to DoGet.
+/// The time for which a ticket is valid, from GetFlightInfo to DoGet.
 const TICKET_LIFETIME: Duration = Duration::from_secs(600);
 
-/// The most statements of a user, and of all users.
+/// The maximum number of statements of a user, and of all users.
 const COUNT_MAX: (usize, usize) = (1000, 10_000);
 
-/// The most bytes of text and values that the statements of a user may have.
+/// The maximum bytes of text and values of a user's statements.
 const BYTES_MAX: usize = 8 << 20;
 
-/// The statements of clients, by ticket or prepared.
+/// The statements of clients, found by ticket or handle.
 #[derive(Debug)]
 pub(super) struct Statements {
     engine: Arc<Engine>,
@@ -42,12 +42,12 @@ pub(super) struct Statements {
     prepared: Handles<Arc<Prepared>>,
 }
 
-/// A statement that may run.
+/// A statement that can be run.
 #[derive(Clone, Debug)]
 struct Statement {
     user: Arc<User>,
     planned: Planned,
-    /// Cancels all that runs of it.
+    /// Cancels all running executions of the statement.
     cancel: CancellationToken,
 }
 
@@ -61,7 +61,7 @@ impl Statement {
 struct Prepared {
     user: Arc<User>,
     planned: Planned,
-    /// The values for its parameters, for all executions until others are bound.
+    /// The values for its parameters, which all executions use until others are bound.
     values: Mutex<Vec<ScalarValue>>,
 }
 
@@ -88,14 +88,14 @@ impl Statements {
         Self { engine, tickets: Handles::new(tickets), prepared: Handles::new(prepared) }
     }
 
-    /// Plans a statement that has no parameters.
+    /// Plans a statement without parameters.
     pub(super) async fn plan(&self, session: &Session, sql: &str) -> Result<Planned, Status> {
         let planned = self.engine.plan(session, Sql::Text(sql)).await?;
         Ok(planned.bind(Vec::new())?)
     }
 
-    /// Says how to fetch the result of a statement. A statement without a result is carried out now: clients may fetch
-    /// late, or never.
+    /// Describes how to fetch the result of a statement. A statement without a result is executed now, since clients
+    /// may fetch late, or never.
     pub(super) async fn info(
         &self,
         session: &Session,
@@ -123,7 +123,7 @@ impl Statements {
         self.run(session, granted(session, statement)?).await
     }
 
-    /// Runs a prepared statement with the values that are bound.
+    /// Runs a prepared statement with the bound values.
     pub(super) async fn fetch_prepared(
         &self,
         session: &Arc<Session>,
@@ -136,7 +136,7 @@ impl Statements {
         self.run(session, Statement::new(session, planned)).await
     }
 
-    /// Runs a statement, unless it was carried out before.
+    /// Runs a statement, unless it was executed before.
     async fn run(
         &self,
         session: &Arc<Session>,
@@ -155,7 +155,7 @@ impl Statements {
         Ok(of_query(&self.engine, session, query?, schema, cancel))
     }
 
-    /// Carries out a statement that has no result.
+    /// Executes a statement without a result.
     pub(super) async fn execute(&self, session: &Session, planned: Planned) -> Result<(), Status> {
         if planned.returns_rows() {
             let text = "this server changes no data; send statements with a result as queries";
@@ -203,7 +203,7 @@ impl Statements {
         Ok(self.find(session, handle)?.planned.clone())
     }
 
-    /// The plan of a prepared statement, with the values that are bound in place of its parameters.
+    /// The plan of a prepared statement, with the bound values in place of its parameters.
     pub(super) fn bound(&self, session: &Session, handle: &[u8]) -> Result<Planned, Status> {
         Ok(self.find(session, handle)?.bound()?)
     }
@@ -223,7 +223,7 @@ impl Statements {
         Ok(())
     }
 
-    /// Drops a prepared statement. An unknown handle is no error.
+    /// Drops a prepared statement. An unknown handle is not an error.
     pub(super) fn close(&self, session: &Session, handle: &[u8]) {
         self.prepared.remove_of(&session.user.name, handle);
     }
@@ -236,14 +236,14 @@ impl Statements {
     }
 }
 
-/// The statement of a ticket. Plans hold what their user was granted, so they end with the user's entry.
+/// The statement of a ticket. Plans hold the grants of their user, so they end with the user's entry.
 fn granted(session: &Session, statement: Option<Statement>) -> Result<Statement, Status> {
     statement.filter(|statement| statement.user == session.user).ok_or_else(|| {
         Status::not_found("the ticket is unknown or has expired; ask for the statement again")
     })
 }
 
-/// Says how to fetch rows.
+/// Describes how to fetch rows.
 pub(super) fn info_of(
     schema: &SchemaRef,
     ticket: Ticket,

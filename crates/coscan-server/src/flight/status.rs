@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 
 use crate::queries::{ErrorKind, QueryError};
 
-/// The longest text of an error, in bytes: it is sent as a header, whose length clients limit.
+/// The maximum length of an error text, in bytes. It is sent as a header, whose length clients limit.
 const TEXT_BYTES_MAX: usize = 2000;
 
 impl From<QueryError> for Status {

@@ -1,5 +1,5 @@
-//! Types that every client can read. Plans have strings and binaries as views, which few clients support, and which
-//! would be sent with all the buffers that they refer to.
+//! Types that all clients can read. Plans have strings and binaries as views. Few clients support views, and they would
+//! be sent with all the buffers that they refer to.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) fn wire_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The rows, cast to the types of a plain schema. Columns that have them already are not copied.
+/// The rows, cast to the types of a plain schema. Columns that have these types already are not copied.
 pub(super) fn plain_batch(
     batch: &RecordBatch,
     schema: &SchemaRef,
@@ -55,11 +55,11 @@ pub(super) fn plain_batch(
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
 }
 
-/// The rows in pieces of about `bytes_max` bytes each. Only the rows count, not the buffers that they share with
-/// others.
+/// Splits rows into pieces of about `bytes_max` bytes. Only the bytes of the rows count, not the buffers that they
+/// share with others.
 pub(super) fn pieces(batch: &RecordBatch, bytes_max: usize) -> Vec<RecordBatch> {
     let sizes = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size());
-    // A type whose size is unknown is left whole.
+    // A batch with a type of unknown size is not split.
     let bytes: usize = sizes.map(|size| size.unwrap_or_default()).sum();
     let rows = batch.num_rows();
     let rows_max = rows.div_ceil(bytes.div_ceil(bytes_max).max(1)).max(1);

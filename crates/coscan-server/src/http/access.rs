@@ -23,14 +23,14 @@ use crate::engine::{Engine, LoginError, Proof};
 use crate::listen::Place;
 use crate::users::User;
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
     pub(super) place: Arc<Place>,
 }
 
-/// Goes with a request whose sender may see the addresses of other servers.
+/// Marks a request whose sender may see the addresses of other servers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeesServers;
 
@@ -43,7 +43,7 @@ pub(super) struct Access {
     pub(super) local_metrics: bool,
 }
 
-/// Lets administrators through: the dashboard shows the queries of all users.
+/// Admits administrators only, since the dashboard shows the queries of all users.
 pub(super) async fn require_administrator(
     State(access): State<Access>,
     Extension(peer): Extension<Peer>,
@@ -60,8 +60,8 @@ pub(super) async fn require_administrator(
     }
 }
 
-/// Lets users through; with `local_metrics`, this machine without a login, too: there everybody may list the connections
-/// that are open, so nothing is hidden from it.
+/// Admits users. With `local_metrics`, clients on this machine are admitted without a login. Everyone there can list
+/// the open connections, so nothing is hidden from them.
 pub(super) async fn require_user(
     State(access): State<Access>,
     Extension(peer): Extension<Peer>,
@@ -74,7 +74,7 @@ pub(super) async fn require_user(
         true
     } else {
         match access.admitted(&peer, request.headers()).await {
-            // Monitoring sends its password each time and keeps no cookies.
+            // Monitoring systems send their password each time and keep no cookies.
             Ok((user, _)) => user.admin,
             Err(refusal) => return refusal,
         }
@@ -86,8 +86,8 @@ pub(super) async fn require_user(
 }
 
 impl Access {
-    /// The user of a request, whose connection is counted from now on, and a new cookie unless it has a valid one; or the
-    /// refusal.
+    /// The user of a request, and a new cookie unless the request has a valid one, or the refusal. The connection
+    /// counts as the user's from now on.
     async fn admitted(
         &self,
         peer: &Peer,
@@ -101,7 +101,7 @@ impl Access {
         Ok((user, cookie))
     }
 
-    /// The user of a request, and a new cookie unless it has a valid one; or the refusal.
+    /// The user of a request, and a new cookie unless the request has a valid one, or the refusal.
     async fn user(
         &self,
         peer: &Peer,
@@ -157,7 +157,7 @@ fn log_in() -> Response {
         .into_response()
 }
 
-/// Name and password of HTTP Basic (RFC 7617).
+/// The name and password of HTTP Basic (RFC 7617).
 fn basic(header: &HeaderValue) -> Option<(String, String)> {
     let (scheme, text) = header.to_str().ok()?.split_once(' ')?;
     let text = BASE64.decode(text.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
@@ -166,7 +166,7 @@ fn basic(header: &HeaderValue) -> Option<(String, String)> {
     Some((name.to_owned(), password.to_owned()))
 }
 
-/// Whether the host of a request is a name of this machine that others cannot point elsewhere.
+/// Whether the host of a request is a name of this machine that others cannot redirect.
 fn is_this_machine(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };

@@ -1,4 +1,4 @@
-//! The files of the page. They are embedded in the program; the page loads nothing from other servers.
+//! The files of the page. They are embedded in the program, and the page loads nothing from other servers.
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;

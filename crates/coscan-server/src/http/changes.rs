@@ -1,4 +1,4 @@
-//! The difference between a picture and what a watcher already has.
+//! The difference between a picture and the state of a watcher.
 
 use super::sample::{CELL_NUMBERS, MapPart, Sample, TableRow};
 use super::scheduler_snapshot::{Map, SchedulerSnapshot};
@@ -8,7 +8,7 @@ use super::scheduler_snapshot::{Map, SchedulerSnapshot};
 pub(super) struct WatcherState {
     tables: Option<Vec<TableRow>>,
     maps: Vec<Map>,
-    /// The number of loads that it was sent, or that started before it came.
+    /// The number of loads that were sent to the watcher, or that started before it subscribed.
     loads: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl WatcherState {
     }
 }
 
-/// The changed cells of a map, or all of it if that is shorter; `None` if nothing has changed.
+/// The changed cells of a map, or all of it if that is shorter. `None` if nothing has changed.
 fn part(before: Option<&Map>, now: &Map) -> Option<MapPart> {
     let Map { table, columns, bins, chunks, ref cells } = *now;
     let part = |whole, cells| MapPart { table, columns, bins, chunks, whole, cells };

@@ -1,6 +1,6 @@
-//! Login cookies, so that not every request costs the hash of a password. The server keeps no list of them: a cookie
-//! holds the user's name and its time of expiry, signed with a key of this process and the verifier of the user's
-//! password. It becomes invalid when the server restarts or the password changes.
+//! Login cookies, which avoid hashing a password for every request. The server keeps no list of them. A cookie holds
+//! the user's name and its time of expiry, signed with a key of this process and the verifier of the user's password.
+//! It becomes invalid when the server restarts or the password changes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,19 +11,19 @@ use ring::rand::SystemRandom;
 
 use crate::users::User;
 
-/// How long a cookie is valid.
+/// The time for which a cookie is valid.
 const LIFE: Duration = Duration::from_secs(3600);
 
 /// Makes and checks cookies.
 #[derive(Debug)]
 pub(super) struct Cookies {
     key: hmac::Key,
-    /// Sent only over TLS, and set by no other host.
+    /// Whether the cookie is sent only over TLS, and cannot be set by other hosts.
     is_secure: bool,
 }
 
 impl Cookies {
-    /// With a new key; `None` if the system gives no random bytes.
+    /// Creates a new key. Returns `None` if the system provides no random bytes.
     pub(super) fn new(is_secure: bool) -> Option<Self> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
         Some(Self { key, is_secure })
@@ -37,7 +37,7 @@ impl Cookies {
         format!("{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Strict{secure}")
     }
 
-    /// The user whose name is in the cookies of a request, found by `find`, if the cookie is good now.
+    /// The user named in the cookies of a request, found by `find`, if the cookie is valid now.
     pub(super) fn user<U: AsRef<User>>(
         &self,
         cookies: &str,
@@ -68,13 +68,13 @@ impl Cookies {
         format!("{}.{end}.{}", BASE64.encode(&user.name), BASE64.encode(tag))
     }
 
-    /// Browsers take a name that starts so only from this host, over TLS.
+    /// The name of the cookie. Browsers accept a name with the secure prefix only from this host, over TLS.
     fn name(&self) -> &'static str {
         if self.is_secure { "__Host-coscan" } else { "coscan" }
     }
 }
 
-/// What is signed. Names hold no zero.
+/// The signed bytes. Names contain no zero.
 fn signed(user: &User, end: u64) -> Vec<u8> {
     let verifier = user.verifier().map(ToString::to_string).unwrap_or_default();
     format!("{}\0{end}\0{verifier}", user.name).into_bytes()

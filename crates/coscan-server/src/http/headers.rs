@@ -22,8 +22,8 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
 
-/// Adds the headers to a response, including refusals. After a refusal the connection ends, so that strangers hold
-/// none.
+/// Adds the headers to a response, including refusals. After a refusal the connection ends, so that clients without a
+/// login hold none.
 pub(super) async fn add(mut response: Response) -> Response {
     response.headers_mut().extend(HEADERS);
     if response.status().is_client_error() {
@@ -32,7 +32,7 @@ pub(super) async fn add(mut response: Response) -> Response {
     response
 }
 
-/// Ends the connection after a response to a stranger.
+/// Ends the connection after a response to a client without a login.
 pub(super) async fn close(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response

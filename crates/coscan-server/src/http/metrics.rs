@@ -169,7 +169,7 @@ fn ring(registry: &mut Registry, transport: &Transport, peers: &[PeerState]) {
     );
 }
 
-/// As many lines as there are other servers.
+/// Registers the metrics of other servers, with one line for each of them.
 fn ring_peers(registry: &mut Registry, peers: &[PeerState]) {
     let mut bytes = |name, help, bytes: fn(&PeerState) -> u64| {
         let by_peer: Family<[(&str, String); 1], Counter> = Family::default();

@@ -56,13 +56,14 @@ pub use serve::HttpServer;
 pub struct DashboardState {
     feed: Arc<Feed>,
     manager: BufferManager,
-    /// The engine and the connections of a server, if it is one's dashboard.
+    /// The engine and the connections, if this is the dashboard of a server.
     server: Option<(Arc<Engine>, Gate)>,
     is_ready: Arc<AtomicBool>,
 }
 
 impl DashboardState {
-    /// The dashboard of a manager. The manager is sampled only while someone watches. The server is ready from now on.
+    /// Creates the dashboard of a manager, which is sampled only while someone watches. The server is ready from now
+    /// on.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
@@ -72,8 +73,8 @@ impl DashboardState {
         Self { feed, manager, server: None, is_ready: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// The dashboard of a server: it also shows the users and SQL of scans, and the servers that share with it, and has metrics
-    /// of queries, logins and connections.
+    /// Creates the dashboard of a server. It also shows the users and SQL of scans, and the servers that share with it,
+    /// and has metrics of queries, logins and connections.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
@@ -85,13 +86,13 @@ impl DashboardState {
         Self { feed, manager, server: Some((engine, gate)), is_ready }
     }
 
-    /// Sets the answer of `/readyz`: whether the server accepts queries.
+    /// Sets the answer of `/readyz`, which tells whether the server accepts queries.
     pub fn set_ready(&self, is_ready: bool) {
         self.is_ready.store(is_ready, Ordering::Relaxed);
     }
 
-    /// The server stops: it is not ready, and `/events` ends for all watchers. Otherwise their connections would never
-    /// be idle.
+    /// Stops the dashboard. It is not ready any more, and `/events` ends for all watchers. Otherwise their connections
+    /// would never be idle.
     pub fn stop(&self) {
         self.set_ready(false);
         self.feed.end();
@@ -105,7 +106,7 @@ pub fn router(state: DashboardState) -> Router {
     all.layer(map_response(headers::add))
 }
 
-/// `/healthz` and `/readyz`, which reveal nothing about queries and need no login.
+/// The routes `/healthz` and `/readyz`, which reveal nothing about queries and need no login.
 pub fn probe_routes(state: DashboardState) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
@@ -114,12 +115,12 @@ pub fn probe_routes(state: DashboardState) -> Router {
         .with_state(state)
 }
 
-/// `/metrics`: totals of all users.
+/// The route `/metrics`, with totals of all users.
 pub fn metrics_routes(state: DashboardState) -> Router {
     Router::new().route("/metrics", get(metrics::answer)).with_state(state)
 }
 
-/// All other routes: the page and `/events`, which show the tables, columns and queries of all users.
+/// All other routes, which are the page and `/events`. They show the tables, columns and queries of all users.
 pub fn watch_routes(state: DashboardState) -> Router {
     assets::routes().route("/events", get(events)).with_state(state)
 }

@@ -13,11 +13,11 @@ use super::scheduler_snapshot::{
     SCANS_MAX, SchedulerSnapshot, TABLES_MAX, bins_max, map, scan_row,
 };
 
-/// Time between two samples.
+/// The time between two samples.
 const INTERVAL_NS: u64 = 100_000_000;
 
-/// The samples of a recorded run. Written as JSON lines, they are a file that the page replays. A log holds no names,
-/// no memory outside the pool and no decision times: those are missing.
+/// The samples of a recorded run. A file with them as JSON lines can be replayed in the page. A log has no names, no
+/// memory outside the pool and no decision times, so that these are missing.
 ///
 /// # Errors
 /// If the log does not replay.
@@ -34,11 +34,11 @@ struct LogSampler {
     totals: TotalsRow,
     bytes_delivered: u64,
     peak: u64,
-    /// Since the last sample.
+    /// The loads since the last sample.
     loads: Vec<LoadRow>,
     loads_before: u64,
     started: BTreeMap<ScanId, Time>,
-    /// When the next sample is due.
+    /// The time of the next sample.
     next: Option<Time>,
 }
 
@@ -56,7 +56,7 @@ impl LogSampler {
                 self.started.insert(*scan, now);
             }
             Entry::Action(action) => self.see_action(manager, action),
-            // After all decisions of one moment.
+            // This is after all decisions of one moment.
             Entry::Settled { .. } if self.next.is_none_or(|next| now >= next) => {
                 self.next = Some(Time(now.0 / INTERVAL_NS * INTERVAL_NS + INTERVAL_NS));
                 self.take(manager);

@@ -33,7 +33,7 @@ pub const CELL_NUMBERS: usize = 5;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// [`VERSION`].
+    /// The version of the format, [`VERSION`].
     pub version: u32,
     /// The time of the sample.
     pub seconds: f64,
@@ -45,55 +45,56 @@ pub struct Sample {
     pub totals: TotalsRow,
     /// The number of running scans.
     pub scan_count: usize,
-    /// The scans that are shown: the oldest ones.
+    /// The scans that are shown, which are the oldest ones.
     pub scans: Vec<ScanRow>,
-    /// All shown tables, if any differs from the sample before.
+    /// All shown tables, if any of them differs from the previous sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tables: Option<Vec<TableRow>>,
-    /// The pool, table by table: what differs from the sample before.
+    /// The parts of the pool, table by table, that differ from the previous sample.
     #[serde(default)]
     pub maps: Vec<MapPart>,
-    /// Bytes that running scans of the shown tables need, by the number of scans that need them: 1, 2, 3, 4, 5 or more
-    /// [CS11 Figure 6.1].
+    /// The bytes that running scans of the shown tables need, by the number of scans that need them: 1, 2, 3, 4, 5 or
+    /// more [CS11 Figure 6.1].
     pub shared_bytes: [u64; 5],
-    /// Loads that were started since the sample before [CS07 Figure 4].
+    /// The loads that started since the previous sample [CS07 Figure 4].
     #[serde(default)]
     pub loads: Vec<LoadRow>,
-    /// Loads that are missing above, since there were too many at once.
+    /// The number of loads missing above, since there were too many at once.
     #[serde(default)]
     pub lost: u64,
-    /// The servers that share what they read, if this is one of them.
+    /// The servers that share reads, if this is one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<ServersRow>,
 }
 
-/// Servers that share what they read.
+/// Servers that share reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServersRow {
-    /// Their number.
+    /// The number of servers.
     pub count: usize,
-    /// The bytes of all pages of the files that are shared here.
+    /// The bytes of all pages of the shared files.
     pub bytes_shared: u64,
-    /// The servers that are shown: this one, then those with which most was exchanged.
+    /// The servers that are shown: this one, then those with which most bytes were exchanged.
     pub rows: Vec<ServerRow>,
 }
 
-/// A server, as this one sees it.
+/// A server in the view of this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRow {
-    /// Its address.
+    /// The address of the server.
     pub address: String,
-    /// Its zone, once that is known.
+    /// The zone of the server, once it is known.
     pub zone: Option<String>,
-    /// What there is between this server and it, as [`PeerStatus::name`](coscan_transport::PeerStatus::name).
+    /// The state of the connection between this server and the other, as
+    /// [`PeerStatus::name`](coscan_transport::PeerStatus::name).
     pub status: String,
-    /// The extents that it owns of files that are shared here.
+    /// The number of extents of shared files that the server owns.
     pub extents: u64,
-    /// The bytes of their pages.
+    /// The bytes of the pages of these extents.
     pub bytes_owned: u64,
-    /// Bytes of pages that this server has sent to it.
+    /// The bytes of pages that this server has sent to the other.
     pub bytes_sent: u64,
-    /// Bytes of pages that it has sent to this server.
+    /// The bytes of pages that the other has sent to this server.
     pub bytes_received: u64,
 }
 
@@ -102,15 +103,15 @@ pub struct ServerRow {
 pub struct MemoryRow {
     /// The memory budget.
     pub budget: u64,
-    /// Stored pages.
+    /// The bytes of stored pages.
     pub pool: u64,
-    /// The most that the pool may hold now.
+    /// The maximum bytes of the pool now.
     pub pool_limit: u64,
-    /// Decoded columns.
+    /// The bytes of decoded columns.
     pub decoded: u64,
-    /// Operators of queries.
+    /// The bytes of operators of queries.
     pub operators: u64,
-    /// Footers, page indexes and Bloom filters.
+    /// The bytes of footers, page indexes and Bloom filters.
     pub metadata: u64,
     /// The highest sum of all uses so far.
     pub peak: u64,
@@ -119,30 +120,30 @@ pub struct MemoryRow {
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TotalsRow {
-    /// Bytes read from the stores.
+    /// The bytes read from the stores.
     pub bytes_read: u64,
-    /// Bytes that scans would have read in addition if they shared nothing.
+    /// The bytes that scans would have read in addition if they shared nothing.
     pub bytes_saved: u64,
-    /// Columns of chunks that were decoded.
+    /// The number of columns of chunks that were decoded.
     pub slices_decoded: u64,
-    /// Columns of chunks that were taken decoded from other scans.
+    /// The number of columns of chunks that were taken decoded from other scans.
     pub slices_reused: u64,
-    /// Chunks handed to workers.
+    /// The number of chunks handed to workers.
     pub chunks: u64,
-    /// Loads.
+    /// The number of loads.
     pub loads: u64,
-    /// Decisions: loads, evictions and answers to workers.
+    /// The number of decisions, which are loads, evictions and answers to workers.
     pub decisions: u64,
-    /// Microseconds spent on decisions.
+    /// The microseconds spent on decisions.
     pub decision_us: f64,
 }
 
 /// A running scan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScanRow {
-    /// Its id with the scheduler.
+    /// The id of the scan in the scheduler.
     pub id: u32,
-    /// The id of its query, if there is one.
+    /// The id of its query, if it has one.
     pub query: Option<String>,
     /// The user of the query, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,92 +151,92 @@ pub struct ScanRow {
     /// The start of the query's SQL, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<String>,
-    /// Its table.
+    /// The id of its table.
     pub table: u32,
     /// The name of the table.
     pub table_name: String,
     /// The columns that it reads.
     pub columns: Vec<String>,
-    /// `tiny`, `short` or `long`.
+    /// Its priority class: `tiny`, `short` or `long`.
     pub class: String,
     /// Whether it is in order.
     pub ordered: bool,
-    /// Its weight.
+    /// The weight of its query.
     pub weight: u32,
-    /// Its workers.
+    /// The number of its workers.
     pub workers: usize,
-    /// Those that work on a chunk.
+    /// The number of workers that work on a chunk.
     pub busy: usize,
-    /// Chunks that it needs or needed, without those that were pruned while it ran.
+    /// The number of chunks that it needs or needed, without those that were pruned while it ran.
     pub chunks: u64,
-    /// Chunks that it was handed.
+    /// The number of chunks that it was handed.
     pub delivered: u64,
-    /// Chunks that are in the pool for it.
+    /// The number of its chunks that are in the pool.
     pub ready: usize,
-    /// Bytes read for it.
+    /// The bytes read for it.
     pub bytes_read: u64,
-    /// Bytes that were read for others and that it used.
+    /// The bytes that were read for others and that it used.
     pub bytes_reused: u64,
-    /// Seconds since it started.
+    /// The seconds since it started.
     pub seconds: f64,
-    /// What it waits for, as [`ScanWait::name`](coscan_runtime::ScanWait::name).
+    /// The reason for waiting, as [`ScanWait::name`](coscan_runtime::ScanWait::name).
     pub waits: String,
-    /// Seconds for which it has waited.
+    /// The seconds for which it has waited.
     pub waiting: f64,
-    /// What it waits for and why, in words.
+    /// The reason for waiting, in words.
     pub why: String,
 }
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableRow {
-    /// Its id with the scheduler.
+    /// The id of the table in the scheduler.
     pub id: u32,
-    /// Its name.
+    /// The name of the table.
     pub name: String,
-    /// Its columns: the rows of its map.
+    /// The columns of the table, which are the rows of its map.
     pub columns: Vec<String>,
-    /// Its chunks.
+    /// The number of chunks.
     pub chunks: usize,
-    /// Its rows.
+    /// The number of rows.
     pub rows: u64,
-    /// Its running scans.
+    /// The number of running scans.
     pub scans: usize,
 }
 
 /// The map of a table, or its changed cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapPart {
-    /// The table.
+    /// The id of the table.
     pub table: u32,
-    /// The rows of the map.
+    /// The number of rows of the map.
     pub columns: usize,
-    /// The columns of the map: bins of chunks.
+    /// The number of columns of the map, which are bins of chunks.
     pub bins: usize,
     /// The number of chunks. Bin `b` starts at chunk `b * chunks / bins`, rounded up.
     pub chunks: usize,
-    /// Whether all cells are there.
+    /// Whether all cells are included.
     pub whole: bool,
-    /// [`CELL_NUMBERS`] for each cell, first column first: the shares of its pages that are being read, in the pool,
-    /// and in use, and of its slices that are decoded, each from 0 to 255 and above 0 if there are any; and the number
-    /// of scans that need it, at most 255. Unless the map is whole, the index of the cell stands before them, and cells
-    /// that did not change are missing.
+    /// [`CELL_NUMBERS`] numbers for each cell, first column first: the shares of its pages that are being read, in the
+    /// pool, and in use, and of its slices that are decoded, and the number of scans that need it. A share is from 0 to
+    /// 255, and above 0 if there are any pages or slices. The number of scans is at most 255. Unless the map is whole,
+    /// the index of a cell precedes its numbers, and cells that did not change are missing.
     pub cells: Vec<u32>,
 }
 
 /// A load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadRow {
-    /// When it started.
+    /// The time of its start.
     pub seconds: f64,
-    /// The table.
+    /// The id of the table.
     pub table: u32,
-    /// The chunk.
+    /// The index of the chunk.
     pub chunk: u32,
-    /// Bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Running scans that need them.
+    /// The number of running scans that need them.
     pub scans: usize,
-    /// The scan that it was decided for.
+    /// The id of the scan that it was decided for.
     pub scan: u32,
 }

@@ -13,13 +13,13 @@ use super::sample::{LoadRow, Sample};
 use super::scheduler_snapshot::{SchedulerSnapshot, load_row};
 use crate::engine::Engine;
 
-/// The least time between two pictures.
+/// The minimum time between two pictures.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// At most one part in this many of the time is spent on pictures: large tables are sampled less often.
+/// At most one part in this many of the time is spent on pictures. Large tables are sampled less often.
 const SHARE_MAX: u32 = 20;
-/// Events that are kept between two pictures.
+/// The number of events that are kept between two pictures.
 const EVENTS_MAX: usize = 8192;
-/// Loads that a picture has.
+/// The maximum number of loads of a picture.
 const LOADS_MAX: usize = 2048;
 
 /// Samples a manager regularly while anyone watches.
@@ -32,7 +32,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// A feed of a manager. It ends when it is dropped.
+    /// Starts a feed of a manager. It ends when it is dropped.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
@@ -42,7 +42,7 @@ impl Feed {
         Self::start_with(manager, move || SchedulerSnapshot::take(&looked))
     }
 
-    /// As [`start`](Self::start), with the users and SQL of scans, and the servers that share.
+    /// Does the same as [`start`](Self::start), with the users and SQL of scans, and the servers that share.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
@@ -58,7 +58,7 @@ impl Feed {
         })
     }
 
-    /// Shows what `look` returns.
+    /// Starts a feed of the snapshots that `look` returns.
     fn start_with(
         manager: BufferManager,
         look: impl Fn() -> SchedulerSnapshot + Clone + Send + 'static,
@@ -81,7 +81,7 @@ impl Feed {
                     drop(feed);
                     let started = Instant::now();
                     let Ok(picture) = tokio::task::spawn_blocking(look.clone()).await else {
-                        // A panic: watchers shall not wait for ever.
+                        // After a panic, watchers must not wait forever.
                         if let Some(feed) = weak.upgrade() {
                             feed.end();
                         }
@@ -105,7 +105,7 @@ impl Feed {
         self.pictures.send_replace(None);
     }
 
-    /// A new watcher, from now on.
+    /// Creates a watcher that starts now.
     #[must_use]
     pub fn watch(&self) -> Watcher {
         let pictures = self.pictures.subscribe();
@@ -128,7 +128,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// The next sample, with what has changed since the one before; `None` once the feed has ended or is gone.
+    /// The next sample, with the changes since the previous one, or `None` once the feed has ended or is dropped.
     pub async fn next(&mut self) -> Option<Sample> {
         if self.pictures.borrow().is_some() {
             self.pictures.changed().await.ok()?;
@@ -138,7 +138,7 @@ impl Watcher {
     }
 }
 
-/// Adds to each picture the last loads before it.
+/// Adds the latest loads to each picture.
 struct Sampler {
     events: Events,
     loads: VecDeque<LoadRow>,

@@ -12,18 +12,18 @@ use super::sample::{
 };
 use crate::queries::Queries;
 
-/// The most scans that are shown.
+/// The maximum number of scans that are shown.
 pub(super) const SCANS_MAX: usize = 200;
-/// The most tables that are shown.
+/// The maximum number of tables that are shown.
 pub(super) const TABLES_MAX: usize = 12;
-/// The most servers that are shown.
+/// The maximum number of servers that are shown.
 const SERVERS_MAX: usize = 64;
-/// Bins of a map.
+/// The maximum number of bins of a map.
 const BINS_MAX: usize = 240;
-/// The most cells of a map: a table of a thousand columns has fewer bins.
+/// The maximum number of cells of a map. A table of a thousand columns has fewer bins.
 const CELLS_MAX: usize = 16_384;
 
-/// The start of a query's text that is shown, in bytes.
+/// The length of the shown start of a query's text, in bytes.
 const SQL_BYTES: usize = 160;
 
 /// The map of a table with [`CELL_NUMBERS`] bytes for each cell.
@@ -36,19 +36,19 @@ pub(super) struct Map {
     pub(super) cells: Vec<u8>,
 }
 
-/// A whole picture. Its sample has no maps and no loads: they are beside it.
+/// A whole picture. Its sample has no maps and no loads, which are stored beside it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SchedulerSnapshot {
     pub(super) sample: Sample,
     pub(super) maps: Vec<Map>,
     /// The last loads, oldest first.
     pub(super) loads: Vec<LoadRow>,
-    /// How many loads there were before those.
+    /// The number of earlier loads.
     pub(super) loads_before: u64,
 }
 
 impl SchedulerSnapshot {
-    /// The state of a manager now. Walks over all chunks of the shown tables.
+    /// The current state of a manager. Visits all chunks of the shown tables.
     pub(super) fn take(manager: &BufferManager) -> Self {
         let tables = shown(manager.tables());
         let maps = tables
@@ -133,7 +133,7 @@ fn server_row(node: PeerState) -> ServerRow {
     }
 }
 
-/// Bins of a map of so many columns.
+/// The maximum number of bins of a map with a number of columns.
 pub(super) fn bins_max(columns: usize) -> usize {
     BINS_MAX.min(CELLS_MAX / columns.max(1)).max(1)
 }
@@ -153,7 +153,7 @@ pub(super) fn load_row(event: &Event) -> Option<LoadRow> {
     }
 }
 
-/// The tables that are shown, oldest first: those that most scans read.
+/// The tables that are shown, oldest first. They are the ones that most scans read.
 fn shown(mut tables: Vec<TableReport>) -> Vec<TableReport> {
     tables.sort_by_key(|table| (Reverse(table.scans), table.id));
     tables.truncate(TABLES_MAX);
@@ -222,7 +222,7 @@ fn chunks_of(map: &PoolMap, bin: usize) -> u32 {
     u32::try_from(first(bin + 1) - first(bin)).unwrap_or(u32::MAX)
 }
 
-/// A share from 0 to 255; above 0 if there is any.
+/// A share from 0 to 255, which is above 0 if `count` is.
 fn share(count: u32, of: u32) -> u8 {
     let share = u64::from(count) * 255 / u64::from(of.max(1));
     u8::try_from(share.max(u64::from(count > 0))).unwrap_or(u8::MAX)

@@ -25,7 +25,7 @@ use crate::listen::{
 /// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"http/1.1";
 
-/// The longest head of a request, in bytes.
+/// The maximum length of the head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 32 << 10;
 
 /// Serves the dashboard over HTTP.
@@ -34,7 +34,7 @@ pub struct HttpServer {
     engine: Arc<Engine>,
     state: DashboardState,
     pages: Router,
-    /// With one, clients must use TLS.
+    /// The certificate. If there is one, clients must use TLS.
     certificate: Option<Arc<Certificate>>,
     gate: Gate,
     stopping: CancellationToken,
@@ -42,10 +42,10 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// A server, ready from now on.
+    /// Creates a server that is ready from now on.
     ///
     /// # Errors
-    /// If the system gives no random bytes.
+    /// If the system provides no random bytes.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
@@ -79,12 +79,12 @@ impl HttpServer {
         .await;
     }
 
-    /// From now on, `/readyz` says that no queries are accepted. Everything else is served as before.
+    /// Makes `/readyz` answer that no queries are accepted. Everything else is served as before.
     pub fn set_unready(&self) {
         self.state.set_ready(false);
     }
 
-    /// Accepts no more connections. Open ones end after their current answer; all feeds end.
+    /// Accepts no more connections. Open ones end after their current answer, and all feeds end.
     pub fn stop(&self) {
         self.state.stop();
         self.stopping.cancel();

@@ -1,4 +1,4 @@
-//! Accepts connections, and ends those that must leave or whose clients have vanished.
+//! Accepts connections, and ends connections that must leave or whose clients have vanished.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,27 +11,27 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CountedStream, Gate, Place, Protocol};
 
-/// How long to wait when the system accepts no more connections.
+/// The pause when the system accepts no more connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection, and the address it comes from.
+/// An accepted connection, with its address.
 #[derive(Debug)]
 pub struct Accepted {
     /// The connection.
     pub stream: CountedStream,
-    /// Where it comes from.
+    /// The address of the client.
     pub address: SocketAddr,
-    /// Its place among all connections. Whoever serves it admits the user who logs in.
+    /// The place of the connection among all connections. The protocol that serves it admits the user who logs in.
     pub place: Arc<Place>,
 }
 
-/// When the system asks a silent client whether it is there, how often, and when it gives up: after two minutes.
+/// The times and the number of keep-alive probes to a silent client. The connection is closed after two minutes.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_RETRIES: u32 = 4;
 
-/// Accepts connections until `stopping` is cancelled; from then on they are refused. Each is served in a task of its own,
-/// until it ends, must make place for others, or `stopped` is cancelled.
+/// Accepts connections until `stopping` is cancelled. Later ones are refused. Each connection is served in a task of
+/// its own, until it ends, must make place for others, or `stopped` is cancelled.
 pub async fn serve_connections<S>(
     protocol: Protocol,
     listener: TcpListener,
@@ -59,7 +59,7 @@ pub async fn serve_connections<S>(
     }
 }
 
-/// The next connection; `None` once the server stops.
+/// The next connection, or `None` once the server stops.
 async fn accept(
     protocol: Protocol,
     listener: &TcpListener,
@@ -78,7 +78,7 @@ async fn accept(
                 let place = Arc::new(gate.enter(address.ip()));
                 return Some(Accepted { stream, address, place });
             }
-            // Too many files are open, or the client has gone already.
+            // Too many files are open, or the client has disconnected already.
             Err(error) => {
                 log::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -87,7 +87,7 @@ async fn accept(
     }
 }
 
-/// Sets what all connections have. Without it they work, too.
+/// Sets the options of a connection. Connections also work if that fails.
 fn prepare(stream: &TcpStream) {
     stream.set_nodelay(true).ok(); // Answers are written whole.
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER);

@@ -1,13 +1,13 @@
-//! What a login can be bound to, so that nobody between client and server can pass it on: the hash of the server's
-//! certificate, `tls-server-end-point` (RFC 5929, section 4.1).
+//! Channel binding data, to which a login can be bound so that nobody between client and server can pass it on. It is
+//! the hash of the server's certificate, `tls-server-end-point` (RFC 5929, section 4.1).
 
 use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 
-/// The tags of DER that are read.
+/// The DER tags that are read.
 const SEQUENCE: u8 = 0x30;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 
-/// Signature algorithms by their object identifiers, and the hash of each; SHA-256 stands in for MD5 and SHA-1.
+/// Signature algorithms by their object identifiers, with the hash of each. SHA-256 replaces MD5 and SHA-1.
 const HASHES: [(&[u8], &Algorithm); 9] = [
     (b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x04", &SHA256), // md5WithRSAEncryption
     (b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x05", &SHA256), // sha1WithRSAEncryption
@@ -20,8 +20,8 @@ const HASHES: [(&[u8], &Algorithm); 9] = [
     (b"\x2a\x86\x48\xce\x3d\x04\x03\x04", &SHA512),
 ];
 
-/// The hash of a certificate in DER; `None` if its signature algorithm has no hash (Ed25519), or is not
-/// known here (RSASSA-PSS).
+/// The hash of a certificate in DER. `None` if its signature algorithm has no hash (Ed25519), or is not known here
+/// (RSASSA-PSS).
 pub(super) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (content, _) = value(certificate, SEQUENCE)?;
     let (_, after_signed_part) = value(content, SEQUENCE)?;
@@ -31,7 +31,7 @@ pub(super) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     Some(digest(hash, certificate).as_ref().to_vec())
 }
 
-/// A value of this tag at the beginning, and what comes after it.
+/// Splits off a value with this tag. Returns the value and the rest.
 fn value(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[is, first], rest) = der.split_first_chunk()?;
     if is != tag {

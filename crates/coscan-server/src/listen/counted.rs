@@ -1,4 +1,4 @@
-//! Counts what is sent to clients.
+//! Counts the bytes that are sent to clients.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -21,10 +21,10 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 3] = [Self::Postgres, Self::Flight, Self::Http];
 
-    /// Its name in logs and metrics, as in the configuration.
+    /// The name of the protocol in logs and metrics, as in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Protocol {
     }
 }
 
-/// Bytes that were sent over all connections of each protocol, those of TLS included. Clones share the counts.
+/// The bytes that were sent over all connections of each protocol, including those of TLS. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct SentBytes([Arc<AtomicU64>; Protocol::ALL.len()]);
 
@@ -59,7 +59,7 @@ pub struct CountedStream {
 }
 
 impl CountedStream {
-    /// The next byte, which stays to be read; `None` if there is none any more.
+    /// The next byte, which stays to be read, or `None` at the end of the stream.
     ///
     /// # Errors
     /// If the connection has failed.

@@ -1,4 +1,4 @@
-//! Closing a connection without losing what was sent last.
+//! Closes a connection without losing the last bytes that were sent.
 
 use std::io;
 use std::pin::Pin;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// The end of a connection: once its stream is shut down, what the client still sends is read and dropped, until it closes
-/// the connection, too.
+/// The end of a connection. Once its stream is shut down, bytes that the client still sends are read and dropped, until
+/// the client closes the connection, too.
 ///
-/// A socket that is closed with unread bytes resets its connection, and what waited to be sent is lost (RFC 1122,
-/// 4.2.2.13): the last rows of a client that sends while it reads slowly, as every client of HTTP/2 does.
+/// A socket that is closed with unread bytes resets its connection, and bytes that wait to be sent are lost (RFC 1122,
+/// 4.2.2.13). For a client that sends while it reads slowly, as every HTTP/2 client does, these would be the last rows.
 #[derive(Debug)]
 pub struct Linger {
     linger_max: Duration,
@@ -21,13 +21,13 @@ pub struct Linger {
 }
 
 impl Linger {
-    /// Waits for the client at most `linger_max` after the shutdown.
+    /// Waits for the client for at most `linger_max` after the shutdown.
     #[must_use]
     pub fn new(linger_max: Duration) -> Self {
         Self { linger_max, deadline: None }
     }
 
-    /// Shuts a stream down, and completes once the client has closed it, too, or is late.
+    /// Shuts a stream down. Completes once the client has closed it, too, or the deadline has passed.
     ///
     /// # Errors
     /// If the shutdown fails.
@@ -74,7 +74,7 @@ mod tests {
         let (stream, _) = listener.accept().await.unwrap();
         client.write_all(b"is not read").await.unwrap();
         stream.readable().await.unwrap();
-        // As much as the buffers of both sides take.
+        // These are as many bytes as the buffers of both sides hold.
         let mut sent = 0;
         loop {
             match stream.try_write(&[0; 65_536]) {
@@ -84,7 +84,7 @@ mod tests {
             }
         }
         let closing = tokio::spawn(closed(stream));
-        // Without lingering, it is closed by then.
+        // Without lingering, the connection would be closed by then.
         tokio::task::yield_now().await;
         let mut read = Vec::new();
         client.read_to_end(&mut read).await.unwrap();

@@ -1,5 +1,6 @@
-//! Connections of all protocols: how they come (`accept`), their number (`gate`), what they send (`counted`), encryption
-//! (`stream`, `tls`), a limit on how long clients may take no bytes (`stall`), and their end (`linger`).
+//! Connections of all protocols: how they are accepted (`accept`), their number (`gate`), their bytes (`counted`),
+//! encryption (`stream`, `tls`), a limit on the time for which clients may read no bytes (`stall`), and their end
+//! (`linger`).
 
 mod accept;
 mod channel_binding;

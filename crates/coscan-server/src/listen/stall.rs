@@ -1,4 +1,4 @@
-//! A limit on how long a client may take no bytes.
+//! A limit on the time for which a client may read no bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose writes fail once its client has taken no byte for `stall_max`.
+/// A stream whose writes fail once its client has read no byte for `stall_max`.
 #[derive(Debug)]
 pub struct StallLimit<S> {
     stream: S,

@@ -12,14 +12,14 @@ use super::CountedStream;
 /// A connection of a client.
 #[derive(Debug)]
 pub enum MaybeTls {
-    /// Unencrypted.
+    /// The connection is unencrypted.
     Plain(CountedStream),
-    /// Encrypted.
+    /// The connection is encrypted.
     Tls(Box<TlsStream<CountedStream>>),
 }
 
 impl MaybeTls {
-    /// Whether it is encrypted.
+    /// Whether the connection is encrypted.
     #[must_use]
     pub fn is_secure(&self) -> bool {
         matches!(self, Self::Tls(_))

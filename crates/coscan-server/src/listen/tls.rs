@@ -1,4 +1,4 @@
-//! Certificates: checked before the server starts, replaced while it runs.
+//! Certificates, which are checked before the server starts, and can be replaced while it runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::channel_binding::server_end_point;
 use crate::config::Tls;
 
-/// Why a certificate is of no use.
+/// The reason why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read as PEM.
@@ -20,7 +20,7 @@ pub enum TlsError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The files do not fit together.
@@ -31,16 +31,16 @@ pub enum TlsError {
     Unusable {
         /// The certificate.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// A certificate as it was read.
+/// A certificate that was read.
 #[derive(Debug)]
 pub struct LoadedCertificate {
     config: ServerConfig,
-    /// Channel-binding data (tls-server-end-point, RFC 5929); `None` for certificates without it.
+    /// The channel binding data (tls-server-end-point, RFC 5929), or `None` for certificates without it.
     binding: Option<Arc<[u8]>>,
 }
 
@@ -74,7 +74,7 @@ pub fn load_certificate(tls: &Tls) -> Result<LoadedCertificate, TlsError> {
     Ok(LoadedCertificate { config, binding: binding.map(Arc::from) })
 }
 
-/// The certificate of the server, as it is now.
+/// The current certificate of the server.
 #[derive(Debug)]
 pub struct Certificate {
     files: Tls,
@@ -91,7 +91,7 @@ impl Certificate {
         Ok(Self { files, current })
     }
 
-    /// Reads the files again. Nothing changes until [`replace`](Self::replace).
+    /// Reads the files again without using them before [`replace`](Self::replace).
     ///
     /// # Errors
     /// As [`load_certificate`].
@@ -99,12 +99,13 @@ impl Certificate {
         load_certificate(&self.files)
     }
 
-    /// Takes a certificate for connections from now on.
+    /// Replaces the certificate for later connections.
     pub fn replace(&self, loaded: LoadedCertificate) {
         self.current.store(Arc::new(loaded));
     }
 
-    /// How to make a connection with these application protocols (ALPN), and what a login over it can be bound to.
+    /// The TLS configuration for connections with these application protocols (ALPN), and the data to which a login
+    /// over them can be bound.
     #[must_use]
     pub fn for_protocols(&self, protocols: &[&[u8]]) -> (Arc<ServerConfig>, Option<Arc<[u8]>>) {
         let current = self.current.load();

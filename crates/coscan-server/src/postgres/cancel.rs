@@ -1,4 +1,4 @@
-//! Requests to cancel what a connection runs, which come over another connection with a secret.
+//! Requests to cancel the statements of a connection, which arrive over another connection with a secret.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use ring::rand::{SecureRandom, SystemRandom};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a secret in version 3.0 of the protocol, and from 3.2 on.
+/// The bytes of a secret in version 3.0 of the protocol, and from 3.2 on.
 const KEY_BYTES: (usize, usize) = (4, 32);
 
-/// The connections that can be asked to cancel, by number.
+/// The connections whose statements can be cancelled, by number.
 #[derive(Debug, Default)]
 pub(super) struct CancelKeys(Mutex<HashMap<i32, Key>>);
 
@@ -21,12 +21,12 @@ struct Key {
     current: Arc<Current>,
 }
 
-/// What a connection runs at the moment.
+/// The token of the statements that a connection currently runs.
 #[derive(Debug, Default)]
 pub(super) struct Current(Mutex<CancellationToken>);
 
 impl Current {
-    /// A token for the next statements, which earlier requests do not concern.
+    /// A token for the next statements, which is not affected by earlier requests.
     pub(super) fn begin(&self) -> CancellationToken {
         let token = CancellationToken::new();
         *self.lock() = token.clone();
@@ -42,7 +42,7 @@ impl Current {
     }
 }
 
-/// A registered connection; forgotten when this is dropped.
+/// A registered connection, which is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Registered {
     keys: Arc<CancelKeys>,
@@ -52,7 +52,7 @@ pub(super) struct Registered {
 }
 
 impl CancelKeys {
-    /// Registers a connection that speaks version 3.`minor`; `None` if the system gives no random bytes.
+    /// Registers a connection that uses version 3.`minor`. Returns `None` if the system provides no random bytes.
     pub(super) fn register(self: &Arc<Self>, minor: i32) -> Option<Registered> {
         let mut secret = vec![0; if minor < 2 { KEY_BYTES.0 } else { KEY_BYTES.1 }];
         let random = SystemRandom::new();
@@ -72,7 +72,7 @@ impl CancelKeys {
         Some(Registered { keys: Arc::clone(self), pid, secret, current })
     }
 
-    /// Cancels what a connection runs, if the secret is right.
+    /// Cancels the statements of a connection, if the secret is right.
     pub(super) fn cancel(&self, pid: i32, secret: &[u8]) {
         let keys = self.lock();
         let key = keys.get(&pid).filter(|key| bool::from(key.secret.ct_eq(secret)));

@@ -1,4 +1,4 @@
-//! A connection whose user is logged in: messages in, answers out.
+//! A connection whose user is logged in. It reads messages and sends answers.
 
 use std::io;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::postgres::sqlstate::{
 use crate::postgres::writer::Writer;
 use crate::queries::cancelled;
 
-/// Why a message cannot be answered.
+/// The reason why a message cannot be answered.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The client is told.
+    /// The statement failed. The error is sent to the client.
     Statement(PgError),
-    /// The connection is of no use any more.
+    /// The connection cannot be used any more.
     Connection(io::Error),
 }
 
@@ -51,13 +51,13 @@ pub(super) struct Connection<W> {
     pub(super) prepared: PreparedStatements,
     registered: Registered,
     pub(super) transaction: TransactionStatus,
-    /// After an error in the extended protocol, messages are skipped until Sync.
+    /// Whether messages are skipped until Sync, after an error in the extended protocol.
     is_skipping: bool,
-    /// Whether the client was told that the server is ready, and has sent nothing since.
+    /// Whether the server has told the client that it is ready, and received nothing since.
     is_idle: bool,
-    /// Cancelled if the client asks to cancel what it has sent since then.
+    /// Cancelled if the client asks to cancel what it has sent since the last token.
     cancel: CancellationToken,
-    /// For the text that is being answered.
+    /// The memory of the text that is being answered.
     text_memory: Option<TextMemory>,
 }
 
@@ -82,7 +82,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         }
     }
 
-    /// Answers messages until the client has gone or the server stops.
+    /// Answers messages until the client disconnects or the server stops.
     pub(super) async fn run(
         mut self,
         mut messages: Messages,
@@ -119,7 +119,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 let text = "the user was removed or changed; log in again";
                 return self.end(PgError::new(ADMIN_SHUTDOWN, text)).await;
             }
-            // What runs for a client that has gone is dropped, which cancels it.
+            // If the client has disconnected, its statement is dropped, which cancels it.
             let answered = tokio::select! {
                 biased;
                 () = gone.cancelled() => return Ok(()),
@@ -189,7 +189,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         }
     }
 
-    /// Completes once a client has not asked for more rows of a query for too long, whatever else it sends.
+    /// Completes once a client has not requested more rows of a query for too long, whatever else it sends.
     async fn stalled(&self) {
         let end = self.prepared.suspended_since().and_then(|at| at.checked_add(self.stall_max()));
         match end {
@@ -202,7 +202,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         self.engine.limits().result_stall_max
     }
 
-    /// Tells the client that a statement has failed, and the transaction with it.
+    /// Sends the error of a failed statement, and marks the transaction as failed.
     fn fail(&mut self, error: &PgError) -> io::Result<()> {
         if self.transaction == TransactionStatus::Transaction {
             self.transaction = TransactionStatus::Error;
@@ -210,13 +210,13 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         self.writer.add(&error.message("ERROR"))
     }
 
-    /// Tells the client why the connection ends, and ends it.
+    /// Sends the reason for the end of the connection, and closes it.
     async fn end(mut self, error: PgError) -> io::Result<()> {
         self.writer.add(&error.message("FATAL"))?;
         self.writer.close().await
     }
 
-    /// Asks for the next statement.
+    /// Sends that the server is ready for the next statement.
     pub(super) async fn ready(&mut self) -> io::Result<()> {
         self.is_idle = true;
         self.text_memory = None;
@@ -246,13 +246,13 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         }
     }
 
-    /// A token that is cancelled if the client asks to cancel what it has sent.
+    /// A token that is cancelled if the client asks to cancel the statements that it has sent.
     pub(super) fn cancel_token(&self) -> CancellationToken {
         self.cancel.clone()
     }
 }
 
-/// Completes after some time without a message; never without a limit.
+/// Completes after some time without a message, or never without a limit.
 async fn idle(idle_max: Option<Duration>) {
     match idle_max {
         Some(idle_max) => tokio::time::sleep(idle_max).await,

@@ -1,4 +1,5 @@
-//! Statements about what a connection keeps: DECLARE, FETCH and CLOSE for cursors, DEALLOCATE for prepared statements.
+//! Statements about the state of a connection: DECLARE, FETCH and CLOSE for cursors, DEALLOCATE for prepared
+//! statements.
 
 use datafusion::sql::sqlparser::ast::{
     CloseCursor, Declare, FetchDirection, Statement, Value, ValueWithSpan,
@@ -7,32 +8,32 @@ use datafusion::sql::sqlparser::ast::{
 use crate::engine::normalized;
 use crate::postgres::sqlstate::{NOT_IN_STATE, NOT_SUPPORTED, PgError, SYNTAX};
 
-/// When a portal ends, unless it is closed before.
+/// The lifetime of a portal, unless it is closed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lifetime {
-    /// With its transaction.
+    /// Ends with its transaction.
     Transaction,
-    /// WITH HOLD: with its transaction if that is rolled back.
+    /// WITH HOLD. Ends with its transaction if that is rolled back.
     Held,
-    /// With the connection, since its transaction was committed.
+    /// Ends with the connection, since its transaction was committed.
     Connection,
 }
 
 /// A statement about cursors or prepared statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionStatement {
-    /// The query is that of the prepared statement.
+    /// Declares a cursor. The query is that of the prepared statement.
     Declare(String, Lifetime),
-    /// Rows of a cursor; 0 for all.
+    /// Fetches a number of rows of a cursor, or all with 0.
     Fetch(String, u32),
-    /// One cursor, or all.
+    /// Closes one cursor, or all.
     Close(Option<String>),
-    /// One prepared statement, or all.
+    /// Deallocates one prepared statement, or all.
     Deallocate(Option<String>),
 }
 
 impl ConnectionStatement {
-    /// What it keeps beside a plan.
+    /// The bytes that it takes beside a plan.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Declare(name, _) | Self::Fetch(name, _) | Self::Close(Some(name)) => name.len(),
@@ -42,10 +43,10 @@ impl ConnectionStatement {
     }
 }
 
-/// What a statement does with cursors or prepared statements, and what is left to plan: a query that is declared.
+/// The effect of a statement on cursors or prepared statements, and the rest to plan, which is a declared query.
 ///
 /// # Errors
-/// If it is a cursor that moves other than forward.
+/// If it is a cursor that does not only move forward.
 pub(super) fn connection_statement(
     statement: Statement,
 ) -> Result<(Option<ConnectionStatement>, Option<Statement>), PgError> {

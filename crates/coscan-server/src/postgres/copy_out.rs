@@ -1,5 +1,5 @@
-//! `COPY … TO STDOUT`: a result without the messages around each value, as text, CSV or binary. Drivers that read much
-//! read it so.
+//! `COPY … TO STDOUT` sends a result without the messages around each value, as text, CSV or binary. Drivers that read
+//! many rows use it.
 
 use datafusion::common::ParamValues;
 use pgwire::messages::PgWireBackendMessage;
@@ -14,7 +14,7 @@ use crate::postgres::row_forms::CopyForm;
 use crate::postgres::rows::{Rows, fields};
 use crate::queries::cancelled;
 
-/// What ends binary data, where the number of columns would be.
+/// The end of binary data, in place of the number of columns.
 const BINARY_TRAILER: &[u8] = &[0xff, 0xff];
 
 impl<W: AsyncWrite + Unpin> Connection<W> {

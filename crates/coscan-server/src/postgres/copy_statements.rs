@@ -1,4 +1,4 @@
-//! `COPY … TO STDOUT`: what is copied, and how.
+//! The source and the options of `COPY … TO STDOUT`.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use datafusion::sql::sqlparser::ast::{
@@ -12,20 +12,21 @@ use pgwire::api::portal::Format;
 use crate::postgres::row_forms::CopyForm;
 use crate::postgres::sqlstate::{INVALID_VALUE, NOT_SUPPORTED, PgError, SYNTAX};
 
-/// What starts a result in binary form: a signature, and no flags or extensions.
+/// The start of a binary result, which is a signature without flags or extensions.
 const BINARY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
-/// How a result is copied.
+/// The form of a copied result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CopyOut {
     pub(super) form: CopyForm,
     has_header: bool,
 }
 
-/// How a statement copies, and the query whose result it copies; `None` and the statement if it does not.
+/// The form in which a statement copies, and the query whose result it copies. For other statements, `None` and the
+/// statement.
 ///
 /// # Errors
-/// If it copies into tables or files, or with options that are not known.
+/// If it copies into tables or files, or with unknown options.
 pub(super) fn copy_statement(
     statement: Statement,
 ) -> Result<(Option<CopyOut>, Statement), PgError> {
@@ -158,7 +159,7 @@ impl CopyOut {
         }
     }
 
-    /// What comes before the rows of columns with these names.
+    /// The bytes before the rows of columns with these names.
     pub(super) fn header(&self, names: impl Iterator<Item = String>) -> Option<Bytes> {
         let Some(delimiter) = self.form.delimiter() else {
             return Some(Bytes::from_static(BINARY_HEADER));

@@ -1,4 +1,4 @@
-//! Cursors: portals that SQL makes and reads with DECLARE, FETCH and CLOSE.
+//! Cursors, which are portals that SQL creates and reads with DECLARE, FETCH and CLOSE.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::postgres::rows::{description, fields};
 use crate::postgres::sqlstate::{INVALID_CURSOR_NAME, NO_TRANSACTION, PgError};
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
-    /// Runs a statement about cursors or prepared statements. `values` are those of the declared query; rows are sent in `format`, after
-    /// their description if the client expects it.
+    /// Runs a statement about cursors or prepared statements. `values` are those of the declared query. Rows are sent
+    /// in `format`, after their description if the client expects it.
     pub(super) async fn run_cursor(
         &mut self,
         statement: &ConnectionStatement,
@@ -89,7 +89,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         self.prepared.add_portal(name, portal)
     }
 
-    /// A cursor by its name; the portal without a name is none.
+    /// The cursor of this name. The portal without a name is not a cursor.
     fn cursor(&mut self, name: &str) -> Result<&mut Portal, PgError> {
         let unknown =
             || PgError::new(INVALID_CURSOR_NAME, format!("there is no cursor \"{name}\""));

@@ -1,14 +1,14 @@
-//! Messages of clients, from bytes that anyone may have sent.
+//! Decodes messages of clients from untrusted bytes.
 
 use bytes::Bytes;
 
 use crate::postgres::reader::{ProtocolError, Reader};
 
-/// The number of a request for TLS, in place of a version.
+/// The number of a TLS request, in place of a version.
 pub(super) const SSL_REQUEST: i32 = 80_877_103;
-/// The number of a request for GSSAPI encryption.
+/// The number of a GSSAPI encryption request, in place of a version.
 pub(super) const GSS_REQUEST: i32 = 80_877_104;
-/// The number of a request to cancel.
+/// The number of a cancel request, in place of a version.
 pub(super) const CANCEL_REQUEST: i32 = 80_877_102;
 
 /// The first message of a connection.
@@ -20,7 +20,7 @@ pub(super) enum Startup {
         pid: i32,
         key: Bytes,
     },
-    /// A login under version 3.`minor`.
+    /// A login with version 3.`minor`.
     Login {
         minor: i32,
         parameters: Vec<(String, String)>,
@@ -48,19 +48,19 @@ pub(super) enum Frontend {
     Flush,
     Sync,
     Terminate,
-    /// Part of a login; its form depends on the mechanism.
+    /// A part of a login, whose form depends on the mechanism.
     Password(Bytes),
-    /// Part of a COPY that was refused; to be ignored.
+    /// A part of a COPY that was refused. It is ignored.
     Copy,
     FunctionCall,
-    /// A message of a known kind, and what is wrong in it. The next message is not concerned.
+    /// A message of a known kind, with the error in it. Later messages are not affected.
     Unreadable {
         is_query: bool,
         error: ProtocolError,
     },
 }
 
-/// A statement gets its parameters.
+/// Binds values to the parameters of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) portal: String,
@@ -70,7 +70,7 @@ pub(super) struct Bind {
     pub(super) result_formats: Vec<i16>,
 }
 
-/// Reads a first message, without its length.
+/// Decodes a first message, without its length.
 pub(super) fn decode_startup(body: Bytes) -> Result<Startup, ProtocolError> {
     let mut reader = Reader(body);
     let version = reader.i32()?;
@@ -97,11 +97,11 @@ pub(super) fn decode_startup(body: Bytes) -> Result<Startup, ProtocolError> {
     reader.end(Startup::Login { minor: version & 0xffff, parameters })
 }
 
-/// Reads a message of this kind; `body` is exactly one, without kind and length.
+/// Decodes a message of this kind. `body` is exactly one message, without kind and length.
 ///
 /// # Errors
-/// If there is no such kind, or a Flush, Sync or Terminate has a body. What is wrong in Query, Parse, Bind, Describe, Close
-/// or Execute is [`Frontend::Unreadable`].
+/// If there is no such kind, or a Flush, Sync or Terminate has a body. Errors in Query, Parse, Bind, Describe, Close or
+/// Execute give [`Frontend::Unreadable`].
 pub(super) fn decode(kind: u8, body: Bytes) -> Result<Frontend, ProtocolError> {
     match kind {
         b'Q' | b'P' | b'B' | b'D' | b'C' | b'E' => Ok(read(kind, body)

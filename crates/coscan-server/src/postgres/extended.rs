@@ -1,4 +1,4 @@
-//! The extended protocol: statements are prepared, get parameters, and give rows a few at a time.
+//! The extended protocol, in which statements are prepared, get parameters, and return rows in parts.
 
 use std::sync::Arc;
 
@@ -196,7 +196,8 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         Ok(())
     }
 
-    /// Sends rows of a portal that has started, up to `rows_max` (0: all). Returns how many, and whether all were sent.
+    /// Sends rows of a portal that has started, up to `rows_max` (0: all). Returns their number, and whether all were
+    /// sent.
     pub(super) async fn send_portal(
         &mut self,
         name: &str,
@@ -214,7 +215,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     }
 }
 
-/// Formats of columns; statements without columns have none to fit.
+/// The formats of columns. A statement without columns has no formats to match.
 fn described(planned: &Planned, format: &Format) -> Format {
     if planned.schema.fields().is_empty() { Format::UnifiedText } else { format.clone() }
 }

@@ -1,4 +1,4 @@
-//! Where one message ends and the next begins.
+//! The boundaries between messages.
 
 use std::io;
 
@@ -8,21 +8,23 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use crate::postgres::decode::{Frontend, decode};
 use crate::postgres::reader::ProtocolError;
 
-/// How much of a long message is asked for at a time: memory grows with what has come, not with what was announced.
+/// The size of the parts in which a long message is read. Memory grows with the received bytes, not with the announced
+/// length.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Why there is no message.
+/// The reason why there is no message.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
     /// The connection is broken, or ends within a message.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The client breaks the protocol.
+    /// The client violates the protocol.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
 }
 
-/// Reads a message of at most `bytes_max`, and its bytes; `None` at the end of the connection. Reads no byte after it.
+/// Reads a message of at most `bytes_max`. Returns it with its length, or `None` at the end of the connection. Reads no
+/// byte after it.
 pub(super) async fn read(
     from: &mut (impl AsyncRead + Unpin),
     bytes_max: usize,
@@ -37,7 +39,7 @@ pub(super) async fn read(
     Ok(Some((decode(kind, body)?, length)))
 }
 
-/// Reads a length and as many bytes, less the four of the length.
+/// Reads a length, and the rest of that length after its own four bytes.
 pub(super) async fn read_body(
     from: &mut (impl AsyncRead + Unpin),
     bytes_max: usize,

@@ -1,4 +1,5 @@
-//! From the first byte of a connection to a session of a user. Nothing of it is shared with what comes after.
+//! Logs clients in, from the first byte of a connection to the session of a user. No state of it is shared with later
+//! messages.
 
 use std::io;
 use std::net::IpAddr;
@@ -22,7 +23,7 @@ use crate::postgres::sqlstate::{
 use crate::postgres::startup_settings::settings;
 use crate::users::{ChannelBinding, MECHANISM, MECHANISM_PLUS, Scram, ScramError};
 
-/// The longest message before a client has logged in, in bytes.
+/// The maximum length of a message before a client has logged in, in bytes.
 const MESSAGE_BYTES_MAX: usize = 10_000;
 
 /// The protocol in the ALPN extension of TLS.
@@ -31,11 +32,11 @@ const ALPN: &[u8] = b"postgresql";
 /// The first byte of a connection that begins with TLS.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// What a connection turned out to be.
+/// The result of a negotiation.
 pub(super) enum Negotiated {
     Login {
         stream: MaybeTls,
-        /// Channel-binding data; `None` without TLS, or for certificates without it.
+        /// The channel binding data, or `None` without TLS, or for certificates without it.
         binding: Option<Arc<[u8]>>,
         minor: i32,
         parameters: Vec<(String, String)>,
@@ -44,17 +45,18 @@ pub(super) enum Negotiated {
         pid: i32,
         secret: Bytes,
     },
-    /// It ended before it said.
+    /// The connection ended before a request.
     Nothing,
 }
 
-/// Agrees on encryption and reads what the client wants.
+/// Negotiates encryption, and reads the request of the client.
 pub(super) async fn negotiate(
     tcp: CountedStream,
     certificate: Option<&Certificate>,
 ) -> Result<Negotiated, ReadError> {
     let (mut stream, mut binding) = match certificate {
-        // Only messages of TLS begin so. The protocol must be named: it was not agreed on before.
+        // Only TLS messages begin with this byte. The protocol must be named by ALPN, since it was
+        // not negotiated before.
         Some(certificate) if tcp.peek().await? == Some(TLS_HANDSHAKE) => {
             let (stream, binding) = encrypt(tcp, certificate).await?;
             if stream.get_ref().1.alpn_protocol() != Some(ALPN) {
@@ -78,7 +80,8 @@ pub(super) async fn negotiate(
                 stream = match (stream, certificate) {
                     (MaybeTls::Plain(mut tcp), Some(certificate)) => {
                         tcp.write_all(b"S").await?;
-                        // Nothing is read ahead: bytes that were sent in clear are taken for TLS, and refused.
+                        // Nothing is read in advance, so bytes that were sent unencrypted are taken
+                        // for TLS, and refused.
                         let (stream, bound) = encrypt(tcp, certificate).await?;
                         binding = bound;
                         MaybeTls::Tls(Box::new(stream))
@@ -100,7 +103,7 @@ pub(super) async fn negotiate(
     }
 }
 
-/// Makes a TLS connection; what logins over it can be bound to.
+/// Creates a TLS connection. Returns it with its channel binding data.
 async fn encrypt(
     tcp: CountedStream,
     certificate: &Certificate,
@@ -109,7 +112,7 @@ async fn encrypt(
     Ok((TlsAcceptor::from(config).accept(tcp).await?, binding))
 }
 
-/// Why a login fails: the client is told, or is gone.
+/// The reason why a login fails. The client gets the error, or is disconnected.
 #[derive(Debug)]
 pub(super) enum LoginFailure {
     Refused(PgError),
@@ -135,17 +138,17 @@ fn refused(code: &'static str, text: impl Into<String>) -> LoginFailure {
     LoginFailure::Refused(PgError::new(code, text))
 }
 
-/// Who logs in.
+/// The client that logs in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Client<'a> {
     pub(super) address: IpAddr,
-    /// Channel-binding data, as negotiated.
+    /// The negotiated channel binding data.
     pub(super) binding: Option<&'a [u8]>,
     pub(super) minor: i32,
     pub(super) parameters: &'a [(String, String)],
 }
 
-/// Logs a user in. The client does not know it yet: the caller sends what follows.
+/// Logs a user in. The client is not told, so the caller has to send the answer.
 pub(super) async fn login(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     engine: &Arc<Engine>,
@@ -222,7 +225,7 @@ fn authentication(message: Authentication) -> PgWireBackendMessage {
     PgWireBackendMessage::Authentication(message)
 }
 
-/// The client's choice of a mechanism, and its first message within that.
+/// The mechanism that the client has chosen, and its first message in it.
 fn client_first(mut body: Bytes) -> Option<(Bytes, Bytes)> {
     let end = body.iter().position(|byte| *byte == 0)?;
     let mechanism = body.split_to(end);

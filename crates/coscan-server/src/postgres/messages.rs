@@ -1,4 +1,5 @@
-//! The receiving half of a connection, read all the time: a client that goes away is noticed while its query runs.
+//! The receiving half of a connection, which is read continuously, so that a disconnected client is noticed while its
+//! query runs.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use crate::postgres::decode::Frontend;
 use crate::postgres::frame::{ReadError, read};
 use crate::postgres::reader::ProtocolError;
 
-/// What a small message counts at least, in bytes.
+/// The minimum size at which a message counts, in bytes.
 const MESSAGE_BYTES_MIN: usize = 64;
 
-/// Messages as they come.
+/// The messages in the order of arrival.
 #[derive(Debug)]
 pub(super) struct Messages {
     received: mpsc::UnboundedReceiver<Received>,
@@ -25,12 +26,12 @@ pub(super) struct Messages {
 #[derive(Debug)]
 struct Received {
     message: Result<Frontend, ProtocolError>,
-    /// Its part of what may be read ahead.
+    /// The part of the read-ahead limit that the message takes.
     _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Messages {
-    /// Reads messages of at most `bytes_max`, and about as many bytes ahead.
+    /// Reads messages of at most `bytes_max`, and about the same number of bytes in advance.
     pub(super) fn of(mut from: impl AsyncRead + Unpin + Send + 'static, bytes_max: usize) -> Self {
         let (sender, received) = mpsc::unbounded_channel();
         let gone = CancellationToken::new();
@@ -42,7 +43,7 @@ impl Messages {
                     Ok(None | Some((Frontend::Terminate, _))) | Err(ReadError::Io(_)) => break,
                     Ok(Some((message, length))) => (message, length.max(MESSAGE_BYTES_MIN)),
                     Err(ReadError::Protocol(error)) => {
-                        // The client is told; then the connection is closed.
+                        // The error is sent to the client, and then the connection is closed.
                         sender.send(Received { message: Err(error), _room: None }).ok();
                         return;
                     }
@@ -58,12 +59,12 @@ impl Messages {
         Self { received, gone, reader }
     }
 
-    /// The next message; `None` if the reader has ended.
+    /// The next message, or `None` if the reader has ended.
     pub(super) async fn next(&mut self) -> Option<Result<Frontend, ProtocolError>> {
         self.received.recv().await.map(|received| received.message)
     }
 
-    /// Cancelled once the client has gone.
+    /// Cancelled once the client has disconnected.
     pub(super) fn gone(&self) -> CancellationToken {
         self.gone.clone()
     }

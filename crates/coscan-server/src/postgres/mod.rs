@@ -56,10 +56,10 @@ use messages::Messages;
 use sqlstate::{INVALID_AUTHORIZATION, PgError, TOO_MANY_CONNECTIONS};
 use writer::Writer;
 
-/// How long a client that is refused may take to hear why.
+/// The maximum time for sending a refused client the reason.
 const REFUSAL_MAX: Duration = Duration::from_secs(2);
 
-/// Settings that clients are told as they log in.
+/// The settings that are reported to clients at login.
 const REPORTED: [&str; 10] = [
     "server_version",
     "server_encoding",
@@ -77,7 +77,7 @@ const REPORTED: [&str; 10] = [
 #[derive(Debug)]
 pub struct PostgresServer {
     engine: Arc<Engine>,
-    /// With one, clients must use TLS.
+    /// The certificate. If there is one, clients must use TLS.
     certificate: Option<Arc<Certificate>>,
     gate: Gate,
     keys: Arc<CancelKeys>,
@@ -86,8 +86,8 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// A server. Once `stopping` is cancelled, it accepts no connections, and those that are idle end; once `stopped`
-    /// is, all end.
+    /// Creates a server. Once `stopping` is cancelled, it accepts no connections, and idle ones end. Once `stopped` is,
+    /// all end.
     #[must_use]
     pub fn new(
         engine: Arc<Engine>,
@@ -165,7 +165,7 @@ impl PostgresServer {
     }
 }
 
-/// What a client is told after its login.
+/// The messages to a client after its login.
 fn greet(
     writer: &mut Writer<impl AsyncWrite + Unpin>,
     session: &Session,
@@ -187,7 +187,7 @@ fn greet(
     writer.add(&PgWireBackendMessage::BackendKeyData(key))
 }
 
-/// Tells a client why it is refused, and closes the connection.
+/// Sends a client the reason why it is refused, and closes the connection.
 async fn refuse(stream: impl AsyncWrite + Unpin, error: &PgError) -> io::Result<()> {
     let mut writer = Writer::new(stream, REFUSAL_MAX);
     writer.add(&error.message("FATAL"))?;

@@ -1,6 +1,7 @@
-//! NUMERIC: its binary form, digits of base 10,000 ([PostgreSQL, `numeric_send`]).
+//! The binary form of NUMERIC, which has digits of base 10,000 ([PostgreSQL, `numeric_send`]).
 //!
-//! [PostgreSQL, `numeric_send`]: https://github.com/postgres/postgres/blob/REL_15_STABLE/src/backend/utils/adt/numeric.c
+//! [PostgreSQL, `numeric_send`]:
+//! https://github.com/postgres/postgres/blob/REL_15_STABLE/src/backend/utils/adt/numeric.c
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::ScalarValue;
@@ -10,10 +11,10 @@ use crate::postgres::reader::{ProtocolError, Reader};
 
 const NEGATIVE: i16 = 0x4000;
 
-/// Decimal digits of one digit of base 10,000.
+/// The number of decimal digits in one digit of base 10,000.
 const DIGITS: usize = 4;
 
-/// The most decimal digits of a value that is read; PostgreSQL has up to 147,454.
+/// The maximum number of decimal digits of a value that is read. PostgreSQL has up to 147,454.
 const LENGTH_MAX: usize = 1000;
 
 /// The binary form of a number written as `-12.50`.
@@ -21,7 +22,7 @@ pub(super) fn to_binary(text: &str) -> Vec<u8> {
     let (sign, text) = text.strip_prefix('-').map_or((0, text), |text| (NEGATIVE, text));
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = whole.trim_start_matches('0');
-    // Both parts are filled up to whole digits of base 10,000.
+    // Both parts are padded to whole digits of base 10,000.
     let padding = (DIGITS - whole.len() % DIGITS) % DIGITS;
     let mut decimals = vec![b'0'; padding];
     decimals.extend(whole.bytes().chain(fraction.bytes()));
@@ -68,8 +69,8 @@ pub(super) fn from_binary(bytes: bytes::Bytes) -> Result<String, ProtocolError> 
     reader.end(format!("{sign}{whole}{point}{}", &fraction[..scale]))
 }
 
-/// A number written as `-12.50`, with all its digits, to be compared with decimals of a type; `None` if they have too many
-/// digits together, or it has an exponent.
+/// Converts a number written as `-12.50`, with all its digits, to be compared with decimals of a type. Returns `None`
+/// if they have too many digits together, or the number has an exponent.
 pub(super) fn to_decimal(text: &str, compared_with: &DataType) -> Option<ScalarValue> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = whole.trim_start_matches(['+', '-']);

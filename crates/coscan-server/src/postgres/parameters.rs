@@ -13,8 +13,8 @@ use pgwire::api::Type;
 use crate::engine::{Planned, is_list_of_oids};
 use crate::postgres::sqlstate::{INVALID_VALUE, PgError};
 
-/// Casts parameters to the types that the client declares. Without that, a parameter would have the type of what it is
-/// compared with, and 1.5 could not be compared with a column of integers. Texts stay without a cast: they are written
+/// Casts parameters to the types that the client declares. Otherwise a parameter would have the type that it is
+/// compared with, and 1.5 could not be compared with a column of integers. Texts are not cast, since clients send texts
 /// for values of any type.
 pub(super) fn cast_parameters(statement: &mut Statement, declared: &[u32]) {
     let _: ControlFlow<()> = visit_expressions_mut(statement, |expression| {
@@ -30,13 +30,13 @@ pub(super) fn cast_parameters(statement: &mut Statement, declared: &[u32]) {
     });
 }
 
-/// Whether a type that a client declares says nothing of the value: a text may be written for values of any type.
+/// Whether a declared type gives no information about the value. Clients send texts for values of any type.
 fn is_text(declared: u32) -> bool {
     let texts = [Type::UNKNOWN, Type::TEXT, Type::VARCHAR];
     declared == 0 || texts.iter().any(|text| text.oid() == declared)
 }
 
-/// The number of a parameter, from 1 on.
+/// The number of a parameter, starting with 1.
 fn parameter_number(expression: &Expr) -> Option<usize> {
     let Expr::Value(value) = expression else { return None };
     let Value::Placeholder(name) = &value.value else { return None };
@@ -47,7 +47,7 @@ fn array_of(data_type: DataType) -> DataType {
     DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(data_type), None))
 }
 
-/// The type in SQL; `None` for texts, and where SQL has none.
+/// The type in SQL, or `None` for texts and for types that SQL does not have.
 fn sql_type(declared: &Type) -> Option<DataType> {
     let array = array_of;
     Some(match *declared {
@@ -80,12 +80,12 @@ fn sql_type(declared: &Type) -> Option<DataType> {
     })
 }
 
-/// arrow-pg knows those of 128 bits only.
+/// Whether a field is a list of decimals. arrow-pg supports decimals of 128 bits only.
 fn is_list_of_decimals(field: &FieldRef) -> bool {
     matches!(field.data_type(), ArrowType::List(of) if of.data_type().is_decimal())
 }
 
-/// The types of a statement's parameters: as the client says, else as the plan says, else text.
+/// The types of a statement's parameters: the declared type, or else the type in the plan, or else text.
 pub(super) fn types(planned: &Planned, declared: &[u32]) -> Result<Vec<Type>, PgError> {
     let count = planned.parameters.len().max(declared.len());
     let inferred = |index: usize| planned.parameters.get(index).and_then(Option::as_ref);

@@ -16,16 +16,16 @@ use crate::postgres::sqlstate::{
     INVALID_CURSOR_NAME, INVALID_STATEMENT_NAME, LIMIT_EXCEEDED, PgError,
 };
 
-/// The most of each that a connection may have.
+/// The maximum number of statements, and of portals, of a connection.
 const COUNT_MAX: usize = 10_000;
 
-/// The most bytes of plans and values that the statements and portals of a connection may have together.
+/// The maximum bytes of plans and values that the statements and portals of a connection have together.
 const BYTES_MAX: usize = 16 << 20;
 
-/// A statement that is planned.
+/// A planned statement.
 #[derive(Clone, Debug)]
 pub(super) struct Prepared {
-    /// `None` for an empty statement, FETCH, CLOSE and DEALLOCATE. For DECLARE it is the query.
+    /// `None` for an empty statement, FETCH, CLOSE and DEALLOCATE. For DECLARE it is the plan of the query.
     pub(super) planned: Option<Planned>,
     pub(super) types: Vec<Type>,
     /// `None` if it concerns neither cursors nor prepared statements.
@@ -43,7 +43,7 @@ pub(super) struct Portal {
     pub(super) lifetime: Lifetime,
 }
 
-/// How far a portal is.
+/// The progress of a portal.
 #[derive(Debug)]
 pub(super) enum Progress {
     NotStarted(ParamValues),
@@ -69,7 +69,7 @@ impl Portal {
         }
     }
 
-    /// It may outlive its statement.
+    /// The bytes of the portal and its statement, which it may outlive.
     fn bytes(&self) -> usize {
         let values = match &self.progress {
             Progress::NotStarted(ParamValues::List(values)) => &values[..],
@@ -84,7 +84,7 @@ impl Portal {
     }
 }
 
-/// Values by name, and how many bytes each takes.
+/// Values by name, with the bytes of each.
 #[derive(Debug)]
 struct Named<T> {
     values: HashMap<String, (T, usize)>,
@@ -98,7 +98,7 @@ impl<T> Default for Named<T> {
 }
 
 impl<T> Named<T> {
-    /// Adds a value; `others` are the bytes that other values of the connection take.
+    /// Adds a value. `others` are the bytes that other values of the connection take.
     fn add(&mut self, name: String, value: T, bytes: usize, others: usize) -> Result<(), PgError> {
         let bytes = bytes + name.len();
         if self.values.len() >= COUNT_MAX {
@@ -126,7 +126,7 @@ impl<T> Named<T> {
     }
 }
 
-/// All of a connection.
+/// All statements and portals of a connection.
 #[derive(Debug, Default)]
 pub(super) struct PreparedStatements {
     statements: Named<Arc<Prepared>>,
@@ -172,12 +172,12 @@ impl PreparedStatements {
         })
     }
 
-    /// Closing what is not there is no error.
+    /// Closes a statement. A missing one is not an error.
     pub(super) fn close_statement(&mut self, name: &str) {
         self.statements.remove(name);
     }
 
-    /// Closes those that have a name.
+    /// Closes the statements that have a name.
     pub(super) fn close_statements(&mut self) {
         let unnamed = self.statements.values.remove_entry("");
         self.statements = Named::default();
@@ -191,7 +191,7 @@ impl PreparedStatements {
         self.portals.remove(name);
     }
 
-    /// Closes all portals: their queries end.
+    /// Closes all portals, which ends their queries.
     pub(super) fn close_portals(&mut self) {
         self.portals = Named::default();
     }
@@ -221,12 +221,12 @@ impl PreparedStatements {
         *self = Self::default();
     }
 
-    /// Since when a query waits for its client to ask for more rows: the one that has waited longest.
+    /// The time since which a query waits for its client to request more rows, for the query that has waited longest.
     pub(super) fn suspended_since(&self) -> Option<Instant> {
         self.portals.values.values().filter_map(|(portal, _)| portal.suspended_since()).min()
     }
 
-    /// Closes portals whose clients have not asked for more rows since then.
+    /// Closes portals whose clients have not requested more rows since a time.
     pub(super) fn close_suspended(&mut self, since: Instant) {
         self.close_portals_that(|portal| {
             portal.suspended_since().is_some_and(|last| last <= since)
@@ -234,7 +234,7 @@ impl PreparedStatements {
     }
 }
 
-/// The format of results from the codes in a message.
+/// The format of results for the codes in a message.
 pub(super) fn format(codes: &[i16]) -> Format {
     match codes {
         [] => Format::UnifiedText,

@@ -1,15 +1,15 @@
-//! Reads from bytes that anyone may have sent: every read is checked.
+//! Reads untrusted bytes. Every read is checked.
 
 use bytes::Bytes;
 
-/// Bytes that are no message of the protocol.
+/// The error of bytes that are not a message of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct ProtocolError(pub(super) &'static str);
 
 const SHORT: ProtocolError = ProtocolError("a message ends too early");
 
-/// What is left of a message.
+/// The unread part of a message.
 #[derive(Debug)]
 pub(super) struct Reader(pub(super) Bytes);
 
@@ -54,7 +54,7 @@ impl Reader {
         is_known.then_some(format).ok_or(ProtocolError("a format is neither text nor binary"))
     }
 
-    /// A parameter's bytes; `None` for NULL.
+    /// The bytes of a parameter, or `None` for NULL.
     pub(super) fn value(&mut self) -> Result<Option<Bytes>, ProtocolError> {
         match self.i32()? {
             -1 => Ok(None),
@@ -65,7 +65,7 @@ impl Reader {
         }
     }
 
-    /// A number of items, and the items. Grows with what is there, not with what the number says.
+    /// Reads a number of items, and the items. Memory grows with the items, not with the stated number.
     pub(super) fn list<T>(
         &mut self,
         item: impl Fn(&mut Self) -> Result<T, ProtocolError>,

@@ -1,8 +1,8 @@
-//! What rows are sent as: messages, or copied as text, CSV or binary.
+//! The forms in which rows are sent: as messages, or copied as text, CSV or binary.
 
 use bytes::{BufMut, BytesMut};
 
-/// What rows are sent as.
+/// The form in which rows are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RowForm {
     /// Each as a message of its own.
@@ -19,7 +19,7 @@ pub(super) enum CopyForm {
         delimiter: u8,
         null: String,
     },
-    /// RFC 4180: values are quoted if they need it.
+    /// RFC 4180. Values are quoted if necessary.
     Csv {
         delimiter: u8,
         null: String,
@@ -28,7 +28,7 @@ pub(super) enum CopyForm {
 }
 
 impl CopyForm {
-    /// Adds a value of a text form; `None` for NULL.
+    /// Adds a value of a text form, or `None` for NULL.
     pub(super) fn add(&self, to: &mut BytesMut, value: Option<&[u8]>) {
         match (self, value) {
             (Self::Binary, _) => {}
@@ -67,7 +67,7 @@ impl CopyForm {
         }
     }
 
-    /// What is between two values.
+    /// The delimiter between two values.
     pub(super) fn delimiter(&self) -> Option<u8> {
         match self {
             Self::Binary => None,

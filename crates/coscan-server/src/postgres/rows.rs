@@ -1,5 +1,5 @@
-//! Rows of a result as messages. Rows of a batch are encoded before any of them is sent, so that a slow client holds bytes,
-//! and little memory of the pool.
+//! Rows of a result as messages. The rows of a batch are encoded before any of them is sent, so that a slow client
+//! holds bytes, and little memory of the pool.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,10 +24,10 @@ use crate::postgres::sqlstate::{LIMIT_EXCEEDED, NOT_SUPPORTED, PgError};
 use crate::postgres::wire_types::{wire_batch, wire_schema};
 use crate::queries::{ErrorKind, QueryError, QueryId, RunningQuery};
 
-/// The most columns of a result: their number is sent in 16 bits.
+/// The maximum number of columns of a result, since it is sent in 16 bits.
 const COLUMNS_MAX: usize = 32_767;
 
-/// The most values that are encoded at once.
+/// The maximum number of values that are encoded at once.
 const VALUES_MAX: usize = 1 << 16;
 
 /// The columns of a result, as clients see them.
@@ -60,8 +60,8 @@ pub(super) fn fields(schema: &Schema, format: &Format) -> Result<Vec<FieldInfo>,
     Ok(fields)
 }
 
-/// The field as what describes columns knows it: NUMERIC has no limit that matters here, and a number of the catalog that
-/// is cast to another type is no number of the catalog.
+/// Converts a field for the description of columns. NUMERIC gets no precision, and a catalog number that is cast to
+/// another type is no longer a catalog number.
 fn described_field(field: &Arc<Field>) -> Field {
     let mut field = field.as_ref().clone();
     match field.data_type() {
@@ -92,13 +92,13 @@ pub(super) struct Rows {
     query: RunningQuery,
     fields: Arc<Vec<FieldInfo>>,
     form: RowForm,
-    /// What the first row has before it, in the same message.
+    /// The header that precedes the first row in the same message.
     header: Bytes,
     /// Rows that are not encoded yet.
     batch: Option<RecordBatch>,
-    /// Rows that are encoded, one message each.
+    /// The encoded rows, one message each.
     encoded: Bytes,
-    /// The bytes of each of them.
+    /// The lengths of the encoded rows.
     lengths: VecDeque<usize>,
     has_ended: bool,
 }
@@ -118,17 +118,17 @@ impl Rows {
         })
     }
 
-    /// The same rows, sent in another form, with a header in the message of the first one.
+    /// Sends the rows in another form, with a header in the message of the first row.
     pub(super) fn copied(self, form: CopyForm, header: Bytes) -> Self {
         Self { form: RowForm::Copied(form), header, ..self }
     }
 
-    /// The header, if there was no row to be sent with.
+    /// The header, if there was no row to send it with.
     pub(super) fn into_header(self) -> Bytes {
         self.header
     }
 
-    /// Whether the rows are as was described: the types of some columns depend on the parameters.
+    /// Checks that the rows match their description, since the types of some columns depend on the parameters.
     pub(super) fn check(&self, described: &[FieldInfo]) -> Result<(), PgError> {
         let format = |field: &FieldInfo| field.format().value();
         if !described.iter().map(format).eq(self.fields.iter().map(format)) {
@@ -161,7 +161,7 @@ impl Rows {
         self.query.id
     }
 
-    /// Waits for rows; whether there are any more.
+    /// Waits for rows. Returns whether there are any more.
     pub(super) async fn has_more(&mut self) -> Result<bool, PgError> {
         while self.lengths.is_empty() && !self.has_ended {
             match self.batch.take() {
@@ -178,7 +178,7 @@ impl Rows {
         Ok(!self.lengths.is_empty())
     }
 
-    /// Up to so many of the rows that are there, and their number.
+    /// Takes at most `rows_max` of the available rows. Returns them and their number.
     pub(super) fn take(&mut self, rows_max: usize) -> (Bytes, usize) {
         let rows = rows_max.min(self.lengths.len());
         let bytes = self.lengths.drain(..rows).sum();
@@ -197,7 +197,7 @@ impl Rows {
 
     fn encode(&mut self, batch: RecordBatch) -> Result<(), PgError> {
         let (fields, form) = (Arc::clone(&self.fields), self.form.clone());
-        // Used up by the first row.
+        // The header is sent with the first row.
         let mut header = match batch.num_rows() {
             0 => Bytes::new(),
             _ => std::mem::take(&mut self.header),

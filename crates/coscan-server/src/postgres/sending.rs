@@ -1,4 +1,4 @@
-//! Rows on their way to the client, who may ask to cancel them.
+//! Sends rows to the client, which may ask to cancel them.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use crate::postgres::rows::Rows;
 use crate::queries::QueryId;
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
-    /// Sends rows of a result, up to `rows_max` (0: all). Returns how many, and whether all were sent.
+    /// Sends rows of a result, up to `rows_max` (0: all). Returns their number, and whether all were sent.
     pub(super) async fn send_rows(
         &mut self,
         rows: &mut Rows,
@@ -39,8 +39,8 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     }
 }
 
-/// Does some work of a query. If the client asks to cancel, the query gives back what it holds, also while the client
-/// takes no bytes; the work goes on, and finds out.
+/// Does some work of a query. If the client asks to cancel, the query frees its resources, even while the client reads
+/// no bytes. The work continues, and gets the error.
 async fn cancelling<T>(
     cancel: &CancellationToken,
     id: Option<QueryId>,

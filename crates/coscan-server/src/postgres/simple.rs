@@ -1,4 +1,4 @@
-//! The simple protocol: a text with statements, and their results as text.
+//! The simple protocol, with a text of statements and their results as text.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::postgres::rows::{Rows, description, fields};
 use crate::queries::cancelled;
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
-    /// Runs all statements in a text; the first that fails ends it.
+    /// Runs all statements in a text, up to the first that fails.
     pub(super) async fn simple(&mut self, text: &str) -> Result<(), Failure> {
         let statements = self.parse_text(text).await?;
         if statements.is_empty() {

@@ -1,4 +1,4 @@
-//! The codes of PostgreSQL for errors.
+//! Error codes of PostgreSQL.
 
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::ErrorResponse;
@@ -13,7 +13,7 @@ pub(super) const INVALID_PASSWORD: &str = "28P01";
 pub(super) const IN_FAILED_TRANSACTION: &str = "25P02";
 pub(super) const INVALID_STATEMENT_NAME: &str = "26000";
 pub(super) const INVALID_CURSOR_NAME: &str = "34000";
-/// For connections only: pools react to it.
+/// Used for connections only, since connection pools react to it.
 pub(super) const TOO_MANY_CONNECTIONS: &str = "53300";
 pub(super) const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
 pub(super) const LIMIT_EXCEEDED: &str = "54000";
@@ -21,10 +21,10 @@ pub(super) const ADMIN_SHUTDOWN: &str = "57P01";
 pub(super) const IDLE_SESSION_TIMEOUT: &str = "57P05";
 pub(super) const NOT_SUPPORTED: &str = "0A000";
 pub(super) const SYNTAX: &str = "42601";
-/// A value that cannot be read.
+/// The code of a value that cannot be read.
 pub(super) const INVALID_VALUE: &str = "22P02";
 
-/// An error as it goes to a client.
+/// An error in the form that is sent to a client.
 #[derive(Clone, Debug)]
 pub(super) struct PgError {
     pub(super) code: &'static str,
@@ -36,7 +36,7 @@ impl PgError {
         Self { code, text: text.into() }
     }
 
-    /// The message; after one that is `FATAL` the connection is closed.
+    /// The message of the error. After a `FATAL` error the connection is closed.
     pub(super) fn message(&self, severity: &str) -> PgWireBackendMessage {
         let fields = [(b'S', severity), (b'V', severity), (b'C', self.code), (b'M', &self.text)];
         let fields = fields.map(|(kind, text)| (kind, text.replace('\0', "")));

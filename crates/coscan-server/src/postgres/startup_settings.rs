@@ -1,6 +1,7 @@
 //! Settings in the first message of a client.
 
-/// Settings that a client makes as it connects: parameters of their names, and `options` such as `-c name=value`.
+/// The settings that a client makes when it connects: parameters with their names, and `options` such as
+/// `-c name=value`.
 pub(super) fn settings(parameters: &[(String, String)]) -> Vec<(String, String)> {
     let mut settings = Vec::new();
     for (name, value) in parameters {

@@ -1,16 +1,16 @@
-//! Values of parameters that are texts here.
+//! Parameter values that are texts here.
 
 use bytes::Bytes;
 
 use crate::postgres::numeric;
 use crate::postgres::sqlstate::{INVALID_VALUE, PgError};
 
-/// A value that cannot be read.
+/// The error of a value that cannot be read.
 pub(super) fn invalid(text: impl Into<String>) -> PgError {
     PgError::new(INVALID_VALUE, text)
 }
 
-/// The text of a NUMERIC. It is cast where it is compared, with all its digits.
+/// The text of a NUMERIC. It is cast, with all its digits, where it is compared.
 pub(super) fn number(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
     if is_binary {
         return numeric::from_binary(bytes).map_err(|error| invalid(error.to_string()));
@@ -22,7 +22,7 @@ pub(super) fn number(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
     Ok(number.to_owned())
 }
 
-/// The text of a UUID. Others than binary ones are taken as they are.
+/// The text of a UUID. Text values are not changed.
 pub(super) fn uuid(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
     if !is_binary {
         return Ok(text(&bytes)?.trim_ascii().to_ascii_lowercase());
@@ -34,7 +34,7 @@ pub(super) fn uuid(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
     Ok(groups.join("-"))
 }
 
-/// The text of JSON. The binary form of `jsonb` begins with the number of its version.
+/// The text of JSON. The binary form of `jsonb` begins with a version number.
 pub(super) fn json(bytes: Bytes, is_binary: bool) -> Result<String, PgError> {
     let is_versioned = is_binary && bytes.first() == Some(&1);
     text(&bytes.slice(usize::from(is_versioned)..)).map(str::to_owned)

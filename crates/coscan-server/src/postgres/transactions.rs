@@ -1,4 +1,4 @@
-//! What transactions admit, and what ends with them.
+//! The state of transactions: which statements they admit, and what ends with them.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use crate::postgres::connection::Connection;
 use crate::postgres::sqlstate::{IN_FAILED_TRANSACTION, PgError};
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
-    /// Failed transactions only take statements that end them.
+    /// Checks that a statement is allowed. A failed transaction only accepts statements that end it.
     pub(super) fn check_transaction(&self, statement: &Statement) -> Result<(), PgError> {
         let ends = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
         self.refuse_in_failed(!ends)
     }
 
-    /// The same for a statement that was prepared before, and is about to run. COMMIT of what has failed rolls back.
+    /// Does the same for a prepared statement that is about to run. COMMIT of a failed transaction rolls back.
     pub(super) fn begin_command(&self, command: Command) -> Result<(), PgError> {
         let ends = [Command::Commit, Command::Rollback, Command::RollbackTo].contains(&command);
         self.refuse_in_failed(!ends)?;
@@ -28,7 +28,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         Ok(())
     }
 
-    /// The same for a statement about cursors or prepared statements.
+    /// Does the same for a statement about cursors or prepared statements.
     pub(super) fn begin_connection_statement(&self) -> Result<(), PgError> {
         self.refuse_in_failed(true)
     }
@@ -41,7 +41,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         Ok(())
     }
 
-    /// Tells the client that a statement has ended, and does what it does to the connection.
+    /// Reports the end of a statement to the client, and applies its effect on the connection.
     pub(super) fn complete(&mut self, command: Command, rows: usize) -> io::Result<()> {
         let mut tag = command.name().to_owned();
         match command {

@@ -1,4 +1,4 @@
-//! The values of parameters, from bytes that anyone may have sent.
+//! Reads the values of parameters from untrusted bytes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,16 +22,17 @@ use crate::postgres::sqlstate::{LIMIT_EXCEEDED, PROTOCOL_VIOLATION, PgError};
 use crate::postgres::text_values::{invalid, json, number, text, uuid};
 use crate::postgres::{arrays, numeric};
 
-/// The elements of an array that are read at a time: single values take much more memory than those of an array.
+/// The number of elements of an array that are read at a time. Single values take much more memory than those of an
+/// array.
 const ELEMENTS: usize = 1024;
 
-/// The most bytes of an array, which may take many times those of its message.
+/// The maximum bytes of an array, which may take many times the bytes of its message.
 const ARRAY_BYTES_MAX: usize = 16 << 20;
 
-/// The values of a statement's parameters.
+/// Reads the values of a statement's parameters.
 ///
 /// # Errors
-/// If their number or form is not that of the statement's parameters.
+/// If their number or form does not match the statement's parameters.
 pub(super) fn values(
     planned: &Planned,
     types: &[Type],
@@ -83,7 +84,7 @@ impl ValueReader<'_> {
         let mut values = self.read_all(vec![bytes])?;
         let value = values.pop().ok_or_else(|| invalid("a parameter has no value"))?;
         Ok(match (&value, self.inferred) {
-            // As a text it would be rounded to the digits of what it is compared with.
+            // As a text it would be rounded to the digits of the value that it is compared with.
             (ScalarValue::Utf8(Some(number)), Some(inferred)) if inferred.is_decimal() => {
                 numeric::to_decimal(number, inferred).unwrap_or(value)
             }
@@ -91,9 +92,9 @@ impl ValueReader<'_> {
         })
     }
 
-    /// An array of such values.
+    /// Reads an array of such values.
     fn read_array(self, bytes: Option<Bytes>) -> Result<ScalarValue, PgError> {
-        // It tells the type.
+        // A NULL determines the type.
         let null = self.read_all(vec![None])?;
         let Some(bytes) = bytes else {
             return Ok(ScalarValue::new_null_list(null[0].data_type(), true, 1));
@@ -141,14 +142,14 @@ impl ValueReader<'_> {
             Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => {
                 of(|bytes, _| text(&bytes).map(str::to_owned))
             }
-            // Types that SQL here has as texts.
+            // In SQL here, these types are texts.
             Type::UUID => of(uuid),
             Type::JSON | Type::JSONB => of(json),
             _ => self.read_others(values),
         }
     }
 
-    /// Values of the types that arrow-pg reads well.
+    /// Reads values of the types for which arrow-pg is used.
     fn read_others(self, mut values: Vec<Option<Bytes>>) -> Result<Vec<ScalarValue>, PgError> {
         let not_valid = |why: &str| invalid(format!("invalid value for type {}{why}", self.of));
         if !self.is_binary {
@@ -160,7 +161,8 @@ impl ValueReader<'_> {
             }
         }
         let inferred = match self.inferred {
-            // Their own unit: nanoseconds end in the year 2262, and seconds would be cut.
+            // The unit is that of the protocol. Nanoseconds end in the year 2262, and seconds would
+            // truncate.
             Some(DataType::Timestamp(_, zone)) => {
                 Some(DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))
             }
@@ -171,7 +173,7 @@ impl ValueReader<'_> {
         let statement = StoredStatement::new(String::new(), (), types);
         let formats = vec![i16::from(self.is_binary)];
         let message = PgBind::new(None, None, formats, values, Vec::new());
-        // What reads the values is not ours, and the bytes are anyone's.
+        // The values are read by another crate, and the bytes are untrusted.
         let read = catch_unwind(AssertUnwindSafe(|| {
             let portal = Portal::try_new(&message, Arc::new(statement))?;
             deserialize_parameters_with_server_types(&portal, &inferred, &[])
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn short_messages_make_no_large_arrays() {
-        // Each element has twelve bytes and stands for a zero with a thousand digits.
+        // Each element has twelve bytes and encodes a zero with a thousand digits.
         let mut message = Vec::new();
         for number in [1, 0, 1700, 87_000, 1_i32] {
             message.extend(number.to_be_bytes());

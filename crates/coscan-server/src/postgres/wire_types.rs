@@ -1,4 +1,4 @@
-//! Types that the protocol has a form for. Columns of others are sent as the nearest one: small integers and floats as
+//! Types that the protocol supports. Columns of other types are sent as the nearest one: small integers and floats as
 //! wider ones, lists of lists and maps as text.
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(super) fn wire_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The rows in their types of the protocol.
+/// Converts rows to types of the protocol.
 pub(super) fn wire_batch(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = wire_schema(batch.schema_ref());
     let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
@@ -60,11 +60,11 @@ pub(super) fn wire_batch(batch: &RecordBatch) -> Result<RecordBatch, ArrowError>
     RecordBatch::try_new_with_options(schema, columns, &rows)
 }
 
-/// The values as text.
+/// Converts values to text.
 fn texts(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let options = FormatOptions::new().with_null("NULL");
     let values = ArrayFormatter::try_new(column.as_ref(), &options)?;
-    // A column of nothing but NULL has no bitmap of them.
+    // A column of NULLs only has no null bitmap.
     let nulls = column.logical_nulls();
     let is_null = |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
     let texts = (0..column.len()).map(|row| match is_null(row) {

@@ -1,4 +1,4 @@
-//! What goes to a client: messages are gathered, and written when there are enough or when the client waits for them.
+//! Sends messages to a client. They are collected, and written when there are enough or when the client waits for them.
 
 use std::io;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use pgwire::messages::PgWireBackendMessage;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Messages are written when there are so many bytes.
+/// The number of bytes at which collected messages are written.
 const GATHERED_BYTES: usize = 64 << 10;
 
 /// The sending half of a connection.
@@ -19,7 +19,7 @@ pub(super) struct Writer<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
-    /// Gives up on a client that takes no byte for `stall_max`.
+    /// Creates a writer that fails if the client reads no byte for `stall_max`.
     pub(super) fn new(stream: W, stall_max: Duration) -> Self {
         Self { stream, gathered: BytesMut::new(), stall_max }
     }
@@ -29,7 +29,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         message.encode(&mut self.gathered).map_err(io::Error::other)
     }
 
-    /// Adds messages that are encoded already.
+    /// Adds encoded messages.
     pub(super) fn add_encoded(&mut self, messages: &[u8]) {
         self.gathered.extend_from_slice(messages);
     }
@@ -39,7 +39,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         self.gathered.len() >= GATHERED_BYTES
     }
 
-    /// Writes all that is gathered.
+    /// Writes all collected messages.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         while !self.gathered.is_empty() {
             let write = self.stream.write_buf(&mut self.gathered);
@@ -53,7 +53,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         tokio::time::timeout(self.stall_max, self.stream.flush()).await?
     }
 
-    /// Writes all and ends the connection.
+    /// Writes all collected messages, and ends the connection.
     pub(super) async fn close(mut self) -> io::Result<()> {
         self.flush().await?;
         self.stream.shutdown().await

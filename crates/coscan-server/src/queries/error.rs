@@ -1,14 +1,14 @@
-//! Why a statement failed.
+//! The errors of statements.
 
 use std::fmt;
 
-/// What sort of failure it is; each protocol has its own code for it.
+/// The kind of a failure. Each protocol has its own code for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The statement cannot be parsed.
     Syntax,
-    /// A table does not exist, or the user may not know that it does.
+    /// A table does not exist, or is hidden from the user.
     UnknownTable,
     /// A column does not exist.
     UnknownColumn,
@@ -18,11 +18,11 @@ pub enum ErrorKind {
     UnknownSetting,
     /// A savepoint does not exist.
     NoSavepoint,
-    /// A value that a setting or parameter cannot have.
+    /// A setting or parameter cannot have this value.
     InvalidValue,
-    /// The statement is longer or deeper than the server can take.
+    /// The statement exceeds the limits on length or depth.
     TooComplex,
-    /// The statement is parsed, but makes no sense.
+    /// The statement was parsed, but is invalid.
     Invalid,
     /// The user may not do this.
     NotAllowed,
@@ -30,11 +30,11 @@ pub enum ErrorKind {
     NotSupported,
     /// Division by zero.
     DivisionByZero,
-    /// Someone cancelled the query, or its client went away.
+    /// The query was cancelled, or its client disconnected.
     Cancelled,
-    /// The query took longer than it may.
+    /// The query exceeded a time limit.
     TimedOut,
-    /// The query needs more memory than there is, or than it may have.
+    /// The query needs more memory than is free, or than it may have.
     Memory,
     /// Too many queries run and wait.
     Busy,
@@ -46,17 +46,18 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// Why a statement failed: the sort, and a text for its author that says what to do and names no credentials.
+/// The reason why a statement failed: its kind, and a text for its author that says what to do and contains no
+/// credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryError {
-    /// The sort.
+    /// The kind of the failure.
     pub kind: ErrorKind,
-    /// One or a few sentences.
+    /// The text, which has one or a few sentences.
     pub text: String,
 }
 
 impl QueryError {
-    /// An error of this sort.
+    /// Creates an error of this kind.
     #[must_use]
     pub fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into() }

@@ -1,14 +1,14 @@
 //! A queue that serves users in proportion to weights.
 //!
-//! Self-clocked fair queueing (Golestani, INFOCOM 1994): being served costs a user `1 / weight` of virtual time, which is
-//! at the tag of what was served last. Each user's oldest entry has a tag: the virtual time when it became the oldest,
-//! plus its cost. The lowest tag is served next. Virtual time grows with each entry that is served, so that newcomers
-//! come after every tag sooner or later, and nobody starves.
+//! It uses self-clocked fair queueing (Golestani, INFOCOM 1994). Being served costs a user `1 / weight` of virtual
+//! time, which is at the tag of the entry served last. Each user's oldest entry has a tag, which is the virtual time
+//! when it became the oldest, plus its cost. The lowest tag is served next. Virtual time grows with each served entry,
+//! so that new entries eventually come after every tag, and nobody starves.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The cost of being served for a user of weight 1. Weights beyond this count as this.
+/// The cost of being served for a user of weight 1. Higher weights count as this.
 const COST: u64 = 1 << 20;
 
 /// Entries of users with weights. All operations take logarithmic time.
@@ -68,22 +68,24 @@ impl<T> FairQueue<T> {
         entry
     }
 
-    /// Takes out the entry that is served next, among those of users who may be served.
+    /// Removes the next entry to be served, among those of users who may be served.
     pub(super) fn pop(&mut self, may_be_served: impl Fn(&str) -> bool) -> Option<T> {
         let mut order = self.order.iter();
         let ((tag, arrival), user) = order.find(|(_, user)| may_be_served(user))?;
         let (tag, entry) = (*tag, QueueEntry { user: Arc::clone(user), arrival: *arrival });
-        // The tag is lower where an entry of a smaller weight has left before it, or its user could not be served.
+        // The tag is lower if an entry of a smaller weight was removed before it, or its user could
+        // not be served.
         let now = self.virtual_time.max(tag);
         self.virtual_time = now;
         self.take_out(&entry, |lane| lane.since = now)
     }
 
-    /// Takes out the newest entry of the user with most entries, if those are at least two more than this user has.
+    /// Removes the newest entry of the user with most entries, if that user has at least two more than this one.
     pub(super) fn make_place(&mut self, user: &str) -> Option<T> {
         let entries = |lane: &Lane<T>| lane.entries.len();
         let own = self.users.get(user).map_or(0, entries);
-        // Among equals the user whose newest entry is the newest, so that it does not depend on the map.
+        // Of users with equal numbers, the one whose newest entry is the newest is chosen, so that
+        // the result does not depend on the map.
         let newest = |lane: &Lane<T>| lane.entries.last_key_value().map(|(arrival, _)| *arrival);
         let most = self.users.iter().max_by_key(|(_, lane)| (entries(lane), newest(lane)));
         let (most, lane) = most.filter(|(_, lane)| entries(lane) > own + 1)?;
@@ -91,7 +93,7 @@ impl<T> FairQueue<T> {
         self.remove(&entry)
     }
 
-    /// Takes out an entry, if it is still there.
+    /// Removes an entry, if it is still in the queue.
     pub(super) fn remove(&mut self, entry: &QueueEntry) -> Option<T> {
         self.take_out(entry, |_| {})
     }
@@ -114,7 +116,7 @@ impl<T> FairQueue<T> {
         lane.unwrap_or(Lane { since: self.virtual_time, entries: BTreeMap::new() })
     }
 
-    /// A user without entries is forgotten: it would count from the virtual time again.
+    /// Stores the entries of a user. A user without entries is removed, since it would start at the virtual time again.
     fn put_lane(&mut self, user: &Arc<str>, lane: Lane<T>) {
         if let Some(tag) = lane.tag() {
             self.order.insert(tag, Arc::clone(user));
@@ -128,7 +130,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// How often each user is served.
+    /// The number of times that each user is served.
     fn served(queue: &mut FairQueue<&'static str>, times: usize) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
         for _ in 0..times {
@@ -165,7 +167,8 @@ mod tests {
     #[test]
     fn nobody_starves() {
         let mut queue = FairQueue::new();
-        // One who comes back at once each time, with the largest weight, and newcomers without end.
+        // A user with the largest weight returns at once each time, while new users arrive without
+        // end.
         queue.push("heavy", 8, "heavy");
         queue.push("light", 1, "light");
         let before = (0..100).take_while(|_| {
@@ -206,7 +209,7 @@ mod tests {
             assert_eq!(queue.remove(entry), None);
         }
         assert_eq!(queue.len(), 6);
-        // The one that is left came before Bob's second, and one that comes again does so after Bob's.
+        // The remaining entry arrived before Bob's second. One that is added again comes after it.
         assert_eq!([queue.pop(|_| true), queue.pop(|_| true)], [Some("ann"), Some("bob")]);
         queue.push("ann", 1, "ann");
         assert_eq!([queue.pop(|_| true), queue.pop(|_| true)], [Some("bob"), Some("ann")]);

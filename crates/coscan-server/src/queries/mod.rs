@@ -1,8 +1,8 @@
 //! The queries of the server: waiting, running and recent ones.
 //!
-//! A query is registered under a `query_id` and gets a `registration`. `admission` limits how many run at once; those
-//! that wait do so in a `fair_queue`.
-//! [`RunningQuery`] (`running`) is the stream of its result. The most recent queries are kept, and `totals` of all.
+//! A query is registered under a `query_id` and gets a `registration`. `admission` limits how many run at the same
+//! time. Waiting queries are in a `fair_queue`. [`RunningQuery`] (`running`) is the stream of the result. The most
+//! recent queries are kept, and `totals` of all.
 
 mod admission;
 mod error;
@@ -30,24 +30,24 @@ pub(crate) use running::Deadline;
 pub use running::RunningQuery;
 pub use totals::Totals;
 
-/// How much of a query's text is kept, in bytes.
+/// The length of the kept start of a query's text, in bytes.
 pub const SQL_BYTES_SHOWN: usize = 4096;
 
-/// Ended queries that are kept.
+/// The number of ended queries that are kept.
 const HISTORY: usize = 1000;
 
-/// Statements that are planned at once, for each core. A user has at most half of these places.
+/// The number of statements that are planned at the same time, for each core. A user has at most half of these places.
 const PLANNING_PER_CORE: usize = 2;
 
-/// One of so many slots is not for the user who has most.
+/// One slot in this many is not available to the user who has most.
 const OF_OTHERS: usize = 4;
 
 /// All queries of a server.
 #[derive(Debug)]
 pub struct Queries {
-    /// For queries that run.
+    /// Admits queries that run.
     admission: Admission,
-    /// For statements that are planned.
+    /// Admits statements that are planned.
     planning: Admission,
     next_id: AtomicU64,
     current: Mutex<BTreeMap<QueryId, Arc<registration::Entry>>>,
@@ -62,13 +62,13 @@ pub struct Queries {
 pub enum Cancelled {
     /// The query ends now.
     Yes,
-    /// No such query runs, or it is another user's.
+    /// No such query runs, or it belongs to another user.
     NoSuchQuery,
 }
 
 impl Queries {
-    /// None yet. If `users_are_known`, which they are if they need passwords, some slots are kept for others than the
-    /// one with most queries.
+    /// Creates the registry without queries. If `users_are_known`, which is the case if they need passwords, some slots
+    /// are kept for users other than the one with most queries.
     #[must_use]
     pub fn new(limits: &Limits, users_are_known: bool) -> Arc<Self> {
         let Limits { queries_running, queries_waiting, wait_max, .. } = *limits;
@@ -120,7 +120,7 @@ impl Queries {
         QueryRegistration::new(Arc::clone(self), entry, user)
     }
 
-    /// Cancels a query of this user; an administrator may cancel any.
+    /// Cancels a query of this user. An administrator may cancel any query.
     pub fn cancel(&self, id: QueryId, by: &User) -> Cancelled {
         let entry = self.current().get(&id).cloned();
         match entry.filter(|entry| by.admin || entry.user == by.name) {
@@ -132,17 +132,17 @@ impl Queries {
         }
     }
 
-    /// A query that waits or runs.
+    /// The query with this number, if it waits or runs.
     #[must_use]
     pub fn find(&self, id: QueryId) -> Option<QueryReport> {
         let entry = self.current().get(&id).cloned();
         entry.map(|entry| entry.current_report())
     }
 
-    /// All queries that wait and run, and those that ended last, by number.
+    /// All waiting and running queries, and the last ended ones, by number.
     #[must_use]
     pub fn list(&self) -> Vec<QueryReport> {
-        // In this order: one that ends in between is in both, and not in neither.
+        // In this order, a query that ends in between is in both lists, instead of none.
         let current: Vec<_> = self.current().values().cloned().collect();
         let mut reports: Vec<_> = self.history().iter().cloned().collect();
         reports.extend(current.iter().map(|entry| entry.current_report()));
@@ -151,7 +151,7 @@ impl Queries {
         reports
     }
 
-    /// Those of [`list`](Self::list) that a user may see: all for administrators, else the user's own.
+    /// The queries of [`list`](Self::list) that a user may see. Administrators see all, other users their own.
     #[must_use]
     pub fn seen_by(&self, user: &User) -> Vec<QueryReport> {
         let mut reports = self.list();
@@ -159,7 +159,7 @@ impl Queries {
         reports
     }
 
-    /// Queries that run, and that wait.
+    /// The numbers of running and of waiting queries.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let current = self.current();
@@ -180,7 +180,7 @@ impl Queries {
         &self.totals
     }
 
-    /// Admits no more queries. Those that wait are refused; those that run go on.
+    /// Admits no more queries. Waiting ones are refused, and running ones continue.
     pub fn close(&self) {
         self.planning.close();
         self.admission.close();
@@ -205,7 +205,7 @@ impl Queries {
         }
     }
 
-    /// A query has ended.
+    /// Moves a query that has ended to the history.
     fn forget(&self, entry: &registration::Entry) {
         if entry.is_remembered() {
             let report = entry.report();

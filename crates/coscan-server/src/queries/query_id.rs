@@ -1,10 +1,10 @@
-//! The name of a query while the server runs.
+//! The number of a query.
 
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-/// The number of a query, from 1 on, in the order in which queries came to this process.
+/// The number of a query, starting with 1, in the order in which queries arrived at this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueryId(pub u64);
 

@@ -1,4 +1,4 @@
-//! One query, from when it came until it has ended.
+//! One query, from its arrival until it has ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,24 +12,24 @@ use crate::queries::query_id::QueryId;
 use crate::queries::{Queries, Slot, cut};
 use crate::users::User;
 
-/// What a query is doing, or how it ended.
+/// The state of a query, which is what it does now or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryState {
-    /// It waits for a slot.
+    /// The query waits for a slot.
     Waiting,
-    /// It is parsed or planned.
+    /// The query is parsed or planned.
     Planning,
-    /// It runs, or its client reads the result.
+    /// The query runs, or its client reads the result.
     Running,
-    /// It has been cancelled or has failed, and some of its work has not noticed yet. It keeps its slot.
+    /// The query was cancelled or has failed, and some of its work has not ended yet. It keeps its slot.
     Ending,
     /// All rows were read.
     Done,
-    /// It was cancelled, or its client went away.
+    /// The query was cancelled, or its client disconnected.
     Cancelled,
-    /// It failed.
+    /// The query failed.
     Failed,
-    /// It never ran: too many queries ran and waited, or the server was about to stop.
+    /// The query never ran, since too many queries ran and waited, or the server was about to stop.
     Refused,
 }
 
@@ -37,7 +37,7 @@ impl QueryState {
     /// The final states.
     pub const ENDS: [Self; 4] = [Self::Done, Self::Cancelled, Self::Failed, Self::Refused];
 
-    /// The word that `system.queries` shows.
+    /// The name that `system.queries` shows.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,26 +53,26 @@ impl QueryState {
     }
 }
 
-/// What is known of a query.
+/// The state and figures of a query.
 #[derive(Clone, Debug)]
 pub struct QueryReport {
-    /// Its number.
+    /// The number of the query.
     pub id: QueryId,
-    /// Who asked.
+    /// The user of the query.
     pub user: String,
     /// The text, cut off after [`SQL_BYTES_SHOWN`](super::SQL_BYTES_SHOWN) bytes.
     pub sql: String,
-    /// What it is doing.
+    /// The state of the query.
     pub state: QueryState,
-    /// When it came.
+    /// The time of its arrival.
     pub started: SystemTime,
-    /// How long it waited for a slot, so far.
+    /// The time for which it has waited for a slot so far.
     pub waited: Duration,
-    /// How long it has run, or ran, since it had a slot.
+    /// The time for which it has run since it got a slot.
     pub ran: Duration,
-    /// Rows returned so far.
+    /// The number of rows returned so far.
     pub rows: u64,
-    /// Why it failed; cut off as the text is.
+    /// The reason why it failed, cut off like the text.
     pub error: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Entry {
     came: Instant,
     rows: AtomicU64,
     progress: Mutex<Progress>,
-    /// Whether it is only planned: it is no query of the history, unless it took too long.
+    /// Whether the statement is only planned. It is not a query of the history, unless it took too long.
     is_planning: bool,
     pub(super) cancel: CancellationToken,
 }
@@ -123,7 +123,7 @@ impl Entry {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of it once nothing works for it any more.
+    /// The report once no work of the query is left.
     pub(super) fn report(&self) -> QueryReport {
         let progress = self.progress();
         let end = progress.ended.unwrap_or_else(Instant::now);
@@ -143,7 +143,7 @@ impl Entry {
 }
 
 impl Entry {
-    /// What is known of it while something still works for it.
+    /// The report while some work of the query is left.
     pub(super) fn current_report(&self) -> QueryReport {
         let mut report = self.report();
         if QueryState::ENDS.contains(&report.state) {
@@ -156,12 +156,12 @@ impl Entry {
         self.progress().state
     }
 
-    /// Whether it belongs to the history: planning does if it was cut short.
+    /// Whether the query belongs to the history. Planning does if it was ended early.
     pub(super) fn is_remembered(&self) -> bool {
         !self.is_planning || self.state() != QueryState::Done
     }
 
-    /// Only the first end counts; returns whether this is it.
+    /// Sets the end of the query. Only the first end counts. Returns whether this is the first.
     fn end(&self, state: QueryState, error: Option<String>) -> bool {
         let mut progress = self.progress();
         let is_first = progress.ended.is_none();
@@ -174,19 +174,19 @@ impl Entry {
     }
 }
 
-/// A query that is registered, for whoever asked. When it is dropped, the query is cancelled, unless it has ended.
+/// The registration of a query. When it is dropped, the query is cancelled, unless it has ended.
 #[derive(Debug)]
 pub(crate) struct QueryRegistration {
     user: Arc<User>,
     held: Arc<Held>,
 }
 
-/// What works for a query, on other threads. The query is registered, and keeps its slot, until all of it is dropped: work
-/// that does not notice that it was cancelled keeps others from starting as much again.
+/// The work for a query on other threads. The query stays registered, and keeps its slot, until all of its work is
+/// dropped. Work that does not notice a cancellation thus keeps others from starting as much again.
 #[derive(Clone, Debug)]
 pub(crate) struct Work(#[expect(dead_code, reason = "held, not read")] Arc<Held>);
 
-/// When it is dropped, the query goes to the history, and its slot is free.
+/// The slot of a query. When it is dropped, the query is moved to the history, and its slot is free.
 #[derive(Debug)]
 struct Held {
     queries: Arc<Queries>,
@@ -211,28 +211,25 @@ impl QueryRegistration {
         self.held.entry.id
     }
 
-    /// Cancelled once someone cancels the query, or its client has lost interest.
+    /// Cancelled once the query is cancelled, or its client has dropped it.
     pub(crate) fn cancel_token(&self) -> &CancellationToken {
         &self.held.entry.cancel
     }
 
-    /// For whatever works for the query on another thread.
+    /// A handle for work on another thread.
     pub(crate) fn work(&self) -> Work {
         Work(Arc::clone(&self.held))
     }
 
-    /// Waits for a slot, in proportion to a weight, and runs.
+    /// Waits for a slot, in proportion to a weight, and starts.
     ///
     /// # Errors
-    /// If the queue is full, no slot comes free in time, the server stops, or the query is cancelled.
+    /// If the queue is full, no slot is free in time, the server stops, or the query is cancelled.
     pub(crate) async fn admit(&self, weight: u32) -> Result<(), QueryError> {
         self.take_slot(&self.held.queries.admission, weight, QueryState::Running).await
     }
 
-    /// Waits for a slot for planning.
-    ///
-    /// # Errors
-    /// As for [`admit`](Self::admit).
+    /// Waits for a slot for planning. Fails as [`admit`](Self::admit) does.
     pub(crate) async fn admit_planning(&self, weight: u32) -> Result<(), QueryError> {
         self.take_slot(&self.held.queries.planning, weight, QueryState::Planning).await
     }
@@ -254,7 +251,7 @@ impl QueryRegistration {
         Ok(())
     }
 
-    /// Notes that the query runs, without needing a slot.
+    /// Records that the query runs, without needing a slot.
     pub(crate) fn start(&self) {
         self.begin(QueryState::Running);
     }
@@ -269,12 +266,12 @@ impl QueryRegistration {
         self.held.entry.rows.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// Notes that all rows were read, or that the statement is planned.
+    /// Records that all rows were read, or that the statement is planned.
     pub(crate) fn finish(&self) {
         self.held.entry.end(QueryState::Done, None);
     }
 
-    /// Notes why the query failed.
+    /// Records the reason why the query failed.
     pub(crate) fn fail(&self, error: &QueryError) {
         let state = match error.kind {
             ErrorKind::Cancelled => QueryState::Cancelled,
@@ -287,14 +284,14 @@ impl QueryRegistration {
 
 impl Drop for QueryRegistration {
     fn drop(&mut self) {
-        // If nothing has ended it before, its client has lost interest. Work that asks finds out.
+        // If nothing has ended the query before, its client has dropped it. Its work is cancelled.
         if self.held.entry.end(QueryState::Cancelled, None) {
             self.cancel_token().cancel();
         }
     }
 }
 
-/// The error of a query that someone cancelled.
+/// The error of a query that was cancelled.
 pub(crate) fn cancelled() -> QueryError {
     QueryError::new(ErrorKind::Cancelled, "the query was cancelled")
 }

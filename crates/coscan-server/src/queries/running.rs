@@ -1,4 +1,4 @@
-//! The result of a query, as it comes.
+//! The result of a running query.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,11 +19,11 @@ use crate::queries::registration::{QueryRegistration, cancelled};
 
 /// The batches of a query. Dropping it cancels the query.
 ///
-/// Someone may cancel the query, and it may take too long: it then ends, also if nobody polls this stream, whose next item
-/// is the error. Its slot and memory are free once the operators that work for it have noticed, which they do between
-/// batches.
+/// The query may be cancelled, or exceed a time limit. It then ends even if nobody polls this stream, and the next item
+/// of the stream is the error. Its slot and memory are free once the operators that work for it have noticed, which
+/// they do between batches.
 pub struct RunningQuery {
-    /// The number of the query; `None` for statements such as SET, which are no queries.
+    /// The number of the query. `None` for statements such as SET, which are not queries.
     pub id: Option<QueryId>,
     /// The columns of the batches.
     pub schema: SchemaRef,
@@ -35,22 +35,22 @@ pub struct RunningQuery {
 struct Shared {
     /// `None` once the query has ended.
     active: Mutex<Option<Active>>,
-    /// Set before `error` is taken into account.
+    /// Set before `error` is used.
     is_stopped: AtomicBool,
-    /// Why the query was stopped; returned once.
+    /// The reason why the query was stopped. It is returned once.
     error: Mutex<Option<QueryError>>,
     waker: AtomicWaker,
 }
 
-/// What a query holds.
+/// The resources that a query holds.
 struct Active {
     batches: BoxStream<'static, Result<RecordBatch, QueryError>>,
-    /// After the batches: the slot is free once they are dropped, and all that works for them.
+    /// Comes after the batches, since the slot is free once they and all work for them are dropped.
     registration: Option<QueryRegistration>,
 }
 
 impl RunningQuery {
-    /// A result that is there already, of a statement that needs no slot.
+    /// Creates the complete result of a statement that needs no slot.
     #[must_use]
     pub(crate) fn ready(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         let batches = stream::iter(batches).map(Ok).boxed();
@@ -58,7 +58,7 @@ impl RunningQuery {
         Self { id: None, schema, shared, _watched: None }
     }
 
-    /// The result of an admitted query, which has until `deadline`.
+    /// Creates the result of an admitted query, which has to end before `deadline`.
     pub(crate) fn start(
         registration: QueryRegistration,
         schema: SchemaRef,
@@ -81,16 +81,16 @@ impl RunningQuery {
     }
 }
 
-/// When a query must have ended.
+/// The time at which a query must have ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     pub(crate) at: Option<Instant>,
-    /// What set it, for the message.
+    /// The setting that determines it, for the message.
     pub(crate) setting: &'static str,
 }
 
 impl Deadline {
-    /// Completes with the error once it has passed.
+    /// Completes with the error once the deadline has passed.
     pub(crate) async fn passed(self) -> QueryError {
         match self.at {
             Some(at) => tokio::time::sleep_until(at).await,
@@ -122,7 +122,7 @@ impl Shared {
         self.waker.wake();
     }
 
-    /// Notes the error and drops what the query holds.
+    /// Records the error and drops the resources of the query.
     fn end(&self, active: Option<Active>) {
         let error = lock(&self.error).clone();
         if let (Some(registration), Some(error)) =
@@ -204,7 +204,7 @@ mod tests {
 
     const NO_DEADLINE: Deadline = Deadline { at: None, setting: "" };
 
-    /// A query that gives one batch, and then holds `held` and never ends.
+    /// A query that returns one batch, and then holds `held` and never ends.
     async fn endless(
         queries: &Arc<Queries>,
         held: Arc<()>,

@@ -9,19 +9,19 @@ use crate::queries::registration::{QueryReport, QueryState};
 /// Counts and times of queries that have ended. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Totals {
-    /// Queries, by the `state` in which they ended.
+    /// The number of queries, by the `state` in which they ended.
     pub ended: Family<[(&'static str, &'static str); 1], Counter>,
-    /// How long they waited for a slot, in seconds.
+    /// The times for which they waited for a slot, in seconds.
     pub waited: Histogram,
-    /// How long they ran, including the time that clients took to read results, in seconds.
+    /// The times for which they ran, including the time that clients took to read results, in seconds.
     pub ran: Histogram,
-    /// Rows that they returned.
+    /// The number of rows that they returned.
     pub rows: Counter,
 }
 
 impl Totals {
     pub(super) fn new() -> Self {
-        // From a millisecond to an hour and more.
+        // The buckets range from a millisecond to more than an hour.
         let seconds = || Histogram::new(exponential_buckets(0.001, 4.0, 12));
         let ended = Family::default();
         for state in QueryState::ENDS {
@@ -38,7 +38,7 @@ impl Totals {
     }
 }
 
-/// Logs one line for a query that has ended, without its SQL, which may hold confidential values.
+/// Logs one line for a query that has ended, without its SQL, which may contain confidential values.
 pub(super) fn log_end(report: &QueryReport) {
     let QueryReport { id, user, state, rows, waited, ran, error, .. } = report;
     let (waited, ran) = (waited.as_secs_f64(), ran.as_secs_f64());

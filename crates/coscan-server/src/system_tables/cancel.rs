@@ -10,8 +10,8 @@ use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf}
 use crate::queries::{Cancelled, Queries, QueryId};
 use crate::users::User;
 
-/// The function as a user may call it: on the user's own queries; administrators on all. It returns whether there was
-/// such a query.
+/// The function for a user. It cancels the user's own queries, or any query for administrators. It returns whether
+/// there was such a query.
 pub(crate) fn cancel_function(queries: &Arc<Queries>, user: &Arc<User>) -> ScalarUDF {
     let (queries, user) = (Arc::clone(queries), Arc::clone(user));
     let cancel = move |arguments: &[ColumnarValue]| -> Result<ColumnarValue> {

@@ -37,7 +37,8 @@ pub(crate) struct SystemTables {
 }
 
 impl SystemTables {
-    /// The connections to other servers, if there are any and the user may see where others are and what they read.
+    /// The connections to other servers, if there are any and the user may see the addresses and reads of other
+    /// servers.
     fn seen_transport(&self) -> Option<&Arc<Transport>> {
         self.transport.as_ref().filter(|_| self.user.admin)
     }
@@ -69,7 +70,7 @@ impl SchemaProvider for SystemTables {
     }
 }
 
-/// A table whose rows are made when it is read.
+/// A table whose rows are created when it is read.
 #[derive(Debug)]
 struct SystemTable {
     tables: SystemTables,
@@ -100,7 +101,7 @@ impl TableProvider for SystemTable {
     }
 }
 
-/// Whether a table is one of these.
+/// Whether a table is a system table.
 pub(crate) fn is_system_table(table: &dyn TableProvider) -> bool {
     table.downcast_ref::<SystemTable>().is_some()
 }

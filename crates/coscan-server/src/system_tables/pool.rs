@@ -1,4 +1,4 @@
-//! `system.pool`: what the buffer manager holds and does, one row for each number.
+//! `system.pool`: the contents and activity of the buffer manager, one row for each number.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `system.queries`: queries that wait, run, and ran last.
+//! `system.queries`: waiting and running queries, and the last ended ones.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;

@@ -1,4 +1,4 @@
-//! `system.ring_nodes`: the servers that share what they read, as this one sees them.
+//! `system.ring_nodes`: the servers that share reads, in the view of this one.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ pub(super) fn schema() -> SchemaRef {
     ]))
 }
 
-/// This server and the others; none if this server shares with nobody, or for users who are no administrators.
+/// The rows of this server and the others. There are none if this server does not share, or the user is not an
+/// administrator.
 pub(super) fn rows(tables: &SystemTables) -> Result<RecordBatch> {
     let nodes = tables.seen_transport().map_or_else(Vec::new, |transport| transport.nodes());
     let addresses = StringArray::from_iter_values(nodes.iter().map(|node| &node.address));

@@ -1,4 +1,4 @@
-//! `system.ring_pages`: what is shared with other servers, extent by extent.
+//! `system.ring_pages`: the extents that are shared with other servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use datafusion::physical_plan::streaming::PartitionStream;
 
 use crate::system_tables::SystemTables;
 
-/// Rows that are made at a time: there may be millions.
+/// The number of rows that are created at a time, since there may be millions.
 const BATCH_ROWS: usize = 1024;
 
-/// The table; without rows if this server shares with nobody, or for users who are no administrators.
+/// The table. It has no rows if this server does not share, or the user is not an administrator.
 pub(super) fn table(tables: &SystemTables) -> Result<StreamingTable> {
     let rows = RingPages { schema: schema(), transport: tables.seen_transport().cloned() };
     StreamingTable::try_new(schema(), vec![Arc::new(rows)])
@@ -42,7 +42,7 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// The rows, made as they are taken.
+/// The rows, which are created as they are read.
 #[derive(Debug)]
 struct RingPages {
     schema: SchemaRef,
@@ -57,7 +57,7 @@ impl PartitionStream for RingPages {
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), 1);
         let (batches, to) = (self.transport.clone().into_iter().flat_map(batches), builder.tx());
-        // Looking at all pages takes long for a thread that others wait for.
+        // Visiting all pages takes too long for a thread that others wait for.
         builder.spawn_blocking(move || {
             for batch in batches {
                 if to.blocking_send(batch).is_err() {
@@ -80,7 +80,7 @@ fn batches(transport: Arc<Transport>) -> impl Iterator<Item = Result<RecordBatch
     });
     std::iter::from_fn(move || {
         let rows: Vec<Row> = rows.by_ref().take(BATCH_ROWS).collect();
-        // Of now: servers come and go meanwhile.
+        // The addresses are current, since servers join and leave meanwhile.
         (!rows.is_empty()).then(|| batch(&rows, &addresses(&transport)))
     })
 }
@@ -90,7 +90,7 @@ fn addresses(transport: &Transport) -> BTreeMap<NodeId, String> {
     nodes.map(|node| (node_id(&node.address), node.address)).collect()
 }
 
-/// `addresses` lacks servers that have just come or gone.
+/// A batch of rows. `addresses` may lack servers that have just joined or left.
 fn batch(rows: &[Row], addresses: &BTreeMap<NodeId, String>) -> Result<RecordBatch> {
     let urls = StringArray::from_iter_values(rows.iter().map(|(url, ..)| url));
     let numbers = |number: fn(&Row) -> u64| -> ArrayRef {

@@ -1,4 +1,4 @@
-//! `system.scans`: the running scans of queries, how far they are, and what they wait for.
+//! `system.scans`: the running scans of queries, with their progress and the reasons why they wait.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub(super) fn rows(tables: &SystemTables) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(schema(), columns)?)
 }
 
-/// The scans of the queries that the user may see; for administrators all.
+/// The scans of the queries that the user may see. Administrators see all.
 fn seen(tables: &SystemTables) -> Vec<ScanReport> {
     let mut scans = tables.manager.scans();
     if !tables.user.admin {

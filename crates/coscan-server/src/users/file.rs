@@ -17,10 +17,10 @@ use serde::Deserialize;
 
 use crate::users::{Granted, User, Verifier};
 
-/// The longest name of a user, in bytes, as in PostgreSQL.
+/// The maximum length of a user's name, in bytes, as in PostgreSQL.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Why there are no users.
+/// The reason why users cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UsersError {
     /// The file cannot be read.
@@ -28,21 +28,22 @@ pub enum UsersError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is no users file. The line is told, not quoted: it may hold a verifier.
+    /// The file is not a users file. The error has the number of the line, but not its text, which may contain a
+    /// verifier.
     #[error("the users file is wrong, line {line}: {message}")]
     Toml {
-        /// From 1 on.
+        /// The number of the line, starting with 1.
         line: usize,
-        /// The parser's words.
+        /// The message of the parser.
         message: String,
     },
-    /// Entries are wrong, one sentence for each.
+    /// Entries are invalid. There is one sentence for each entry.
     #[error("the users file is wrong: {}", .0.join("; "))]
     Entries(Vec<String>),
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     #[error("the system gives no random bytes")]
     NoRandomness,
 }
@@ -93,11 +94,8 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Arc<User>>, UsersErro
 /// Reads the text of a users file.
 pub(super) fn parse(text: &str) -> Result<BTreeMap<String, Arc<User>>, UsersError> {
     let file: File = toml::from_str(text).map_err(|error| UsersError::Toml {
-        line: text[..error.span().map_or(0, |span| span.start.min(text.len()))]
-            .lines()
-            .count()
-            .max(1),
-        message: error.message().to_owned(),
+        line: error.span().map_or(1, |span| line_of(text, span.start)),
+        message: without_values(error.message()).to_owned(),
     })?;
     let (mut users, mut errors) = (BTreeMap::new(), Vec::new());
     for (name, entry) in file.users {
@@ -130,7 +128,7 @@ fn user(name: String, entry: Entry) -> Result<User, String> {
     Ok(User { name, tables, weight: entry.weight, admin: entry.admin, verifier: Some(verifier) })
 }
 
-/// The text to add to a users file for a new user, who may read these tables (all, if empty).
+/// The text to add to a users file for a new user, who may read these tables, or all if the list is empty.
 #[must_use]
 pub fn entry(name: &str, verifier: &Verifier, tables: &[String]) -> String {
     let key = toml::Value::String(name.to_owned());
@@ -141,6 +139,19 @@ pub fn entry(name: &str, verifier: &Verifier, tables: &[String]) -> String {
     format!(
         "[users.{key}]\nverifier = \"{verifier}\"\ntables = {tables}\nweight = 1\nadmin = false\n"
     )
+}
+
+/// The line of a position in a text, from 1 on.
+fn line_of(text: &str, position: usize) -> usize {
+    text.get(..position).unwrap_or(text).matches('\n').count() + 1
+}
+
+/// The words of the parser, without a value that they quote: it may be a verifier.
+fn without_values(message: &str) -> &str {
+    match message.split_once(": ") {
+        Some((kind @ ("invalid type" | "invalid value" | "invalid length"), _)) => kind,
+        _ => message,
+    }
 }
 
 #[cfg(test)]
@@ -163,9 +174,14 @@ mod tests {
 
     #[test]
     fn a_wrong_line_is_told_but_not_quoted() {
-        let error =
-            parse("[users.a]\nverifier = SCRAM-SHA-256$4096:salt\n").unwrap_err().to_string();
-        assert!(error.contains("line 2") && !error.contains("salt"), "{error}");
+        for (text, line) in [
+            ("[users.a]\nverifier = SCRAM-SHA-256$4096:salt\n", 2),
+            ("\n[users]\na = 'SCRAM-SHA-256$4096:salt'\n", 3),
+            ("[users.a]\nverifier = 'x'\npassword = 'salt'\n", 3),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("line {line}:")) && !error.contains("salt"), "{error}");
+        }
     }
 
     #[test]

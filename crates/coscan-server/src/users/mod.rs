@@ -25,41 +25,41 @@ pub use verifier::{MECHANISM, Verifier, VerifierError};
 pub struct User {
     /// The name to log in with.
     pub name: String,
-    /// The tables that the user can see; all others are hidden.
+    /// The tables that the user can see. All others are hidden.
     pub tables: Granted,
-    /// The weight of the user's queries, at least 1; the most that the user's sessions may set.
+    /// The weight of the user's queries, at least 1. The user's sessions may set lower weights.
     pub weight: u32,
-    /// Whether the user sees and cancels the queries of others.
+    /// Whether the user sees and cancels the queries of other users.
     pub admin: bool,
     /// `None` if the server checks no passwords.
     verifier: Option<Verifier>,
 }
 
 impl User {
-    /// The verifier of the password; `None` if the server checks no passwords.
+    /// The verifier of the password, or `None` if the server checks no passwords.
     #[must_use]
     pub fn verifier(&self) -> Option<&Verifier> {
         self.verifier.as_ref()
     }
 
-    /// Whether the user is an administrator, and is who the name says. Without passwords everyone may take any name.
+    /// Whether the user is an administrator whose name is proved. Without passwords everyone may use any name.
     #[must_use]
     pub fn is_known_administrator(&self) -> bool {
         self.admin && self.verifier.is_some()
     }
 }
 
-/// Tables that a user may read.
+/// The tables that a user may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Granted {
-    /// All tables of the server, also those that are added later.
+    /// All tables of the server, including those added later.
     All,
-    /// Tables of these names.
+    /// The tables with these names.
     Only(BTreeSet<String>),
 }
 
 impl Granted {
-    /// Whether a table is among them.
+    /// Whether the user may read a table.
     #[must_use]
     pub fn includes(&self, table: &str) -> bool {
         match self {
@@ -78,7 +78,7 @@ pub struct Users {
 
 #[derive(Debug)]
 enum Accounts {
-    /// Everyone is an administrator, under any name.
+    /// Everyone is an administrator, with any name.
     Anyone,
     Listed {
         path: Option<PathBuf>,
@@ -90,7 +90,7 @@ enum Accounts {
 #[derive(Debug)]
 pub struct ListedUsers {
     users: BTreeMap<String, Arc<User>>,
-    /// For unknown names.
+    /// Verifiers for unknown names.
     mock: MockVerifiers,
 }
 
@@ -100,7 +100,7 @@ impl ListedUsers {
         Self { users, mock }
     }
 
-    /// With the salts of unknown names as they were.
+    /// Keeps the salts of unknown names.
     fn in_place_of(mut self, others: &Self) -> Self {
         self.mock.keep_secret_of(&others.mock);
         self
@@ -108,25 +108,25 @@ impl ListedUsers {
 }
 
 impl Users {
-    /// Without security: every name may log in, without a password, and read all tables.
+    /// Creates users without security. Every name may log in, without a password, and read all tables.
     #[must_use]
     pub fn anyone() -> Self {
         Self::of(Accounts::Anyone)
     }
 
-    /// Those of a users file.
+    /// Reads the users of a users file.
     ///
     /// # Errors
-    /// If it cannot be read, or an entry is wrong; the text names all wrong entries.
+    /// If it cannot be read, or entries are invalid. The text names all invalid entries.
     pub fn load(path: &Path) -> Result<Self, UsersError> {
         let listed = ArcSwap::from_pointee(ListedUsers::new(file::read(path)?));
         Ok(Self::of(Accounts::Listed { path: Some(path.to_owned()), listed }))
     }
 
-    /// Those in the text of a users file.
+    /// Reads the users in the text of a users file.
     ///
     /// # Errors
-    /// If an entry is wrong.
+    /// If an entry is invalid.
     pub fn parse(text: &str) -> Result<Self, UsersError> {
         let listed = ArcSwap::from_pointee(ListedUsers::new(file::parse(text)?));
         Ok(Self::of(Accounts::Listed { path: None, listed }))
@@ -136,13 +136,13 @@ impl Users {
         Self { accounts, failed_logins: FailedLogins::default() }
     }
 
-    /// Logins that failed.
+    /// The logins that failed.
     #[must_use]
     pub fn failed_logins(&self) -> &FailedLogins {
         &self.failed_logins
     }
 
-    /// Whether an entry is as it was when this user logged in.
+    /// Whether an entry is the same as when this user logged in.
     #[must_use]
     pub fn is_unchanged(&self, user: &User) -> bool {
         match &self.accounts {
@@ -153,7 +153,7 @@ impl Users {
         }
     }
 
-    /// Reads the users file again, if there is one. Nothing changes until [`replace`](Self::replace).
+    /// Reads the users file again, if there is one, without using it before [`replace`](Self::replace).
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -166,8 +166,8 @@ impl Users {
         }
     }
 
-    /// Takes the users of a file in place of those there are. Sessions of users whose entries have changed end with their
-    /// next statement.
+    /// Replaces the users by those of a file. Sessions of users whose entries have changed end with their next
+    /// statement.
     pub fn replace(&self, users: ListedUsers) {
         if let Accounts::Listed { listed, .. } = &self.accounts {
             let users = users.in_place_of(&listed.load());
@@ -175,10 +175,10 @@ impl Users {
         }
     }
 
-    /// Reads the users file again, and takes its users.
+    /// Reads the users file again, and replaces the users by those in it.
     ///
     /// # Errors
-    /// As [`load`](Self::load); the users then stay as they were.
+    /// As [`load`](Self::load). The users then stay unchanged.
     pub fn reload(&self) -> Result<(), UsersError> {
         if let Some(users) = self.read_again()? {
             self.replace(users);
@@ -192,7 +192,7 @@ impl Users {
         matches!(self.accounts, Accounts::Listed { .. })
     }
 
-    /// The user of this name. No proof of identity.
+    /// The user with this name. This does not prove an identity.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Arc<User>> {
         match &self.accounts {
@@ -207,7 +207,7 @@ impl Users {
         }
     }
 
-    /// The verifier to check a login under this name against: the user's, or one that no password fits.
+    /// The verifier for a login under this name, which is the user's, or one that no password matches.
     #[must_use]
     pub fn verifier_of(&self, name: &str) -> Verifier {
         let Accounts::Listed { listed, .. } = &self.accounts else {
@@ -227,7 +227,7 @@ impl Users {
         }
     }
 
-    /// Tables granted to someone by name.
+    /// The tables that are granted to users by name.
     #[must_use]
     pub fn granted_tables(&self) -> BTreeSet<String> {
         let Accounts::Listed { listed, .. } = &self.accounts else { return BTreeSet::new() };

@@ -1,4 +1,4 @@
-//! Verifiers of passwords: enough to check a password, not enough to log in with.
+//! Verifiers of passwords, which suffice to check a password, but not to log in.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,16 +13,16 @@ use subtle::ConstantTimeEq;
 /// The mechanism and the first word of a verifier.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
 
-/// Rounds of hashing of new verifiers, as PostgreSQL does.
+/// The number of hashing rounds of new verifiers, as in PostgreSQL.
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).expect("it is not zero");
 
-/// The most rounds that are accepted: more would let one login take seconds of a processor.
+/// The maximum number of accepted rounds. With more, one login would take seconds of processor time.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
 const SALT_BYTES: usize = 16;
 
-/// A password as PostgreSQL keeps it: `SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey`, salt and keys in base 64
-/// (RFC 5803).
+/// A password in the form in which PostgreSQL stores it: `SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey`, with salt
+/// and keys in base 64 (RFC 5803).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verifier {
     pub(super) iterations: NonZeroU32,
@@ -31,31 +31,31 @@ pub struct Verifier {
     pub(super) server_key: [u8; 32],
 }
 
-/// A text that is no verifier, or no randomness to make one.
+/// The reason why a verifier cannot be read or created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifierError {
-    /// The text has another form.
+    /// The text is not in the required form.
     #[error(
         "it is not of the form SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey; make one with `coscan user NAME`"
     )]
     Form,
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     #[error("the system gives no random bytes")]
     NoRandomness,
 }
 
 impl Verifier {
-    /// That of a new password, with a random salt.
+    /// Creates the verifier of a new password, with a random salt.
     ///
     /// # Errors
-    /// If the system gives no random bytes.
+    /// If the system provides no random bytes.
     pub fn of_password(password: &str) -> Result<Self, VerifierError> {
         let mut salt = vec![0; SALT_BYTES];
         SystemRandom::new().fill(&mut salt).map_err(|_| VerifierError::NoRandomness)?;
         Ok(Self::with_salt(password, salt, ITERATIONS))
     }
 
-    /// That of a password with a given salt.
+    /// Creates the verifier of a password with a given salt.
     #[must_use]
     pub fn with_salt(password: &str, salt: Vec<u8>, iterations: NonZeroU32) -> Self {
         let salted = salted_password(password, &salt, iterations);
@@ -68,10 +68,10 @@ impl Verifier {
         }
     }
 
-    /// Reads a verifier.
+    /// Parses a verifier.
     ///
     /// # Errors
-    /// If the text has another form.
+    /// If the text is not in the required form.
     pub fn parse(text: &str) -> Result<Self, VerifierError> {
         Self::try_parse(text).ok_or(VerifierError::Form)
     }
@@ -95,7 +95,7 @@ impl Verifier {
         })
     }
 
-    /// Whether this is the password, for protocols that send it. Takes some milliseconds of a processor.
+    /// Whether this is the password, for protocols that send it. Takes some milliseconds of processor time.
     #[must_use]
     pub fn accepts(&self, password: &str) -> bool {
         let other = Self::with_salt(password, self.salt.clone(), self.iterations);
@@ -103,10 +103,11 @@ impl Verifier {
     }
 }
 
-/// Verifiers for unknown names, so that a login looks the same whether the user exists (PostgreSQL's mock authentication). They
-/// are made from the verifiers of the users file: the same after a restart and on other servers, with the length of salt and
-/// the number of iterations that most users have. They stay while the server runs; whoever asks before and after a restart
-/// with another file can tell, since those of users stay then, too.
+/// Verifiers for unknown names, so that logins of existing and of unknown users look the same (PostgreSQL's mock
+/// authentication). They are derived from the verifiers of the users file, so that they are the same after a restart
+/// and on other servers. They have the length of salt and the number of iterations that most users have. They stay
+/// while the server runs. A client that logs in before and after a restart with another file can distinguish them,
+/// since the verifiers of users stay then.
 #[derive(Debug)]
 pub(super) struct MockVerifiers {
     secret: [u8; 32],
@@ -115,7 +116,7 @@ pub(super) struct MockVerifiers {
 }
 
 impl MockVerifiers {
-    /// Among these users.
+    /// Creates verifiers that resemble those of these users.
     pub(super) fn like<'a>(users: impl Iterator<Item = &'a Verifier>) -> Self {
         let (mut all, mut counts) = (Vec::new(), BTreeMap::new());
         for user in users {
@@ -132,16 +133,16 @@ impl MockVerifiers {
         }
     }
 
-    /// Gives the same salts as others.
+    /// Keeps the salts of other mock verifiers.
     pub(super) fn keep_secret_of(&mut self, others: &Self) {
         self.secret = others.secret;
     }
 
-    /// A verifier that no password fits.
+    /// A verifier that no password matches.
     pub(super) fn verifier(&self, name: &str) -> Verifier {
         let of = |what: &[u8]| hmac_sha256(&self.secret, &[what, name.as_bytes()].concat());
         let salt = (0_u8..).flat_map(|part| of(&[part])).take(self.salt_bytes).collect();
-        // Keys that are hashes of nothing a client could know the source of.
+        // The keys are hashes of data that no client can know.
         let (stored_key, server_key) = (of(b"stored"), of(b"server"));
         Verifier { iterations: self.iterations, salt, stored_key, server_key }
     }
@@ -156,7 +157,7 @@ impl fmt::Display for Verifier {
     }
 }
 
-/// Does not show the keys: whoever has them can pretend to be the server.
+/// Hides the keys, since with them one can pretend to be the server.
 impl fmt::Debug for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verifier").field("iterations", &self.iterations).finish_non_exhaustive()
@@ -164,7 +165,7 @@ impl fmt::Debug for Verifier {
 }
 
 fn salted_password(password: &str, salt: &[u8], iterations: NonZeroU32) -> [u8; 32] {
-    // A password that SASLprep refuses is taken as it is, as PostgreSQL does.
+    // A password that SASLprep rejects is used unchanged, as in PostgreSQL.
     let prepared = stringprep::saslprep(password).unwrap_or(password.into());
     let mut salted = [0; 32];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, prepared.as_bytes(), &mut salted);

@@ -1,5 +1,5 @@
-//! A user who sends the worst statements there are, and others who work meanwhile. A process of its own, as it measures the
-//! memory of the process.
+//! A user who sends very expensive statements, while other users work. It is a process of its own, since it measures
+//! the memory of the process.
 #![allow(clippy::unwrap_used)]
 
 mod statements;
@@ -17,17 +17,17 @@ use support::server::{Running, start_as};
 use tokio::time::timeout;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-/// Nothing here takes so long unless it hangs.
+/// A test that takes longer hangs.
 const HANG: Duration = Duration::from_secs(240);
 
-/// Connections of the hostile user.
+/// The number of connections of the hostile user.
 const CONNECTIONS: usize = 12;
 
-/// The process takes at most so much more than before: five times the memory of the server, which has a quarter of a
-/// gigabyte, as unoptimised code is large itself.
+/// The maximum growth of the process in bytes. It is five times the memory of the server, a quarter of a gigabyte,
+/// since unoptimised code is large itself.
 const GROWTH_MAX: u64 = 1280 << 20;
 
-/// The most memory that this process had at once, in bytes; 0 where that cannot be told.
+/// The peak memory of this process in bytes, or 0 where it is not available.
 fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -35,7 +35,7 @@ fn peak_bytes() -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// Reads a result and keeps nothing of it; its rows.
+/// Reads a result and discards it. Returns the number of rows.
 async fn rows(client: &Client, sql: &str) -> Result<usize, tokio_postgres::Error> {
     let mut messages = std::pin::pin!(client.simple_query_raw(sql).await?);
     let mut rows = 0;
@@ -45,14 +45,15 @@ async fn rows(client: &Client, sql: &str) -> Result<usize, tokio_postgres::Error
     Ok(rows)
 }
 
-/// Sends every statement, from a place of the list on.
+/// Sends every statement, starting at a place of the list.
 async fn attack(running: Arc<Running>, from: usize) {
     let ann = running.login("ann").await;
     ann.batch_execute("SET statement_timeout = '500ms'").await.unwrap();
     let statements = statements();
     for at in 0..statements.len() {
         let sql = &statements[(from + at) % statements.len()];
-        // Whether it is answered, refused or takes too long: the connection goes on.
+        // The connection must survive, whether the statement is answered, refused or takes too
+        // long.
         let answered = timeout(HANG, rows(&ann, sql)).await;
         let answered = answered.unwrap_or_else(|_| panic!("no answer: {sql:.200}"));
         assert!(!ann.is_closed(), "{answered:?}: {sql:.200}");

@@ -1,6 +1,6 @@
-//! The worst statements that a user may send: each costs much for its length, or did once.
+//! Expensive statements that a user may send. Each costs much for its length, or did once.
 
-/// All of them. Those that read `numbers` are for users who may.
+/// All of the statements. Those that read `numbers` need a user who may read it.
 pub(crate) fn statements() -> Vec<String> {
     let nested = |levels: usize, open: &str, middle: &str, close: &str| {
         format!("SELECT {}{middle}{}", open.repeat(levels), close.repeat(levels))

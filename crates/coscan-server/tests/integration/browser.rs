@@ -1,6 +1,7 @@
-//! The page in a browser: headless Chromium replays samples of a manager. It needs Chromium or Chrome (`apt-get install
-//! chromium`), so it runs only on request: `cargo test --workspace --test integration -- --ignored browser`.
-//! `COSCAN_SCREENSHOTS=DIRECTORY` keeps screenshots, `COSCAN_RECORDING=FILE` is the recording that they show.
+//! The page in a browser, where headless Chromium replays samples of a manager. The test needs Chromium or Chrome
+//! (`apt-get install chromium`), so it runs only on request:
+//! `cargo test --workspace --test integration -- --ignored browser`. `COSCAN_SCREENSHOTS=DIRECTORY` keeps screenshots,
+//! `COSCAN_RECORDING=FILE` is the recording that they show.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +15,7 @@ use futures::StreamExt;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
-/// What a manager did with 16 queries under way, as a file to replay.
+/// A file to replay, with samples of a manager that runs 16 queries.
 async fn recording(manager: &BufferManager) -> String {
     let table = table(manager).await;
     let feed = Feed::start(manager.clone());
@@ -36,7 +37,7 @@ async fn recording(manager: &BufferManager) -> String {
     lines.join("\n")
 }
 
-/// Three servers that share. More and more is sent to this one, and nothing by it.
+/// Three servers that share. The bytes sent to this one grow, and it sends nothing.
 fn servers(sent: u64) -> ServersRow {
     let server = |address: &str, status: &str, extents: u64, sent: u64| ServerRow {
         address: address.to_owned(),
@@ -55,7 +56,7 @@ fn servers(sent: u64) -> ServersRow {
     ServersRow { count: rows.len(), bytes_shared: 8 << 23, rows }
 }
 
-/// The page and the file, on a port of its own.
+/// Serves the page and the file at a port of its own.
 async fn serve(recording: String, manager: BufferManager) -> SocketAddr {
     let empty = r#"{"version":1,"seconds":1,"policy":"relevance","memory":{"budget":1,"pool":0,"pool_limit":1,"decoded":0,
         "operators":0,"metadata":0,"peak":0},"totals":{"bytes_read":0,"bytes_saved":0,"slices_decoded":0,"slices_reused":0,
@@ -74,7 +75,7 @@ async fn serve(recording: String, manager: BufferManager) -> SocketAddr {
     address
 }
 
-/// Runs Chromium on a page for some seconds of its own time; what it prints.
+/// Runs Chromium on a page for some seconds of its own time. Returns its output.
 async fn browse(url: &str, more: &[&str]) -> String {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(browser())
@@ -151,9 +152,9 @@ async fn a_browser_shows_what_the_manager_did() {
         let (light, dark) = ([].as_slice(), ["--blink-settings=preferredColorScheme=0"].as_slice());
         for (theme, more) in [("", light), ("-dark", dark)] {
             for (name, url, size) in [
-                ("window", &end, "1440,2100"),
-                ("window-empty", &empty, "1440,1000"),
-                ("window-phone", &end, "500,1900"),
+                ("dashboard", &end, "1440,2100"),
+                ("dashboard-empty", &empty, "1440,1000"),
+                ("dashboard-phone", &end, "500,1900"),
             ] {
                 screenshot(directory, &format!("{name}{theme}.png"), url, size, more).await;
             }

@@ -1,4 +1,4 @@
-//! The dashboard of a server: access control, and how its connections end.
+//! The dashboard of a server: access control, and the end of connections.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Nothing here takes so long unless it hangs.
+/// A test that takes longer hangs.
 const HANG: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -86,12 +86,12 @@ async fn a_cookie_stands_for_a_login_of_its_user() {
     let ann = basic("ann", PASSWORD);
     let other = get(running.http, "/", &[("cookie", cookie), (ann.0, &ann.1)]).await;
     assert_eq!(other.status, 403, "a login as another counts");
-    // Root is no administrator any longer.
+    // Root is not an administrator any more.
     let users = crate::support::Tables::users().replace("admin = true", "admin = false");
     std::fs::write(running.tables.directory.path().join("users.toml"), &users).unwrap();
     running.server.engine().users().reload().unwrap();
     let demoted = get(running.http, "/", &[("cookie", cookie)]).await;
-    // The file has new salts, so that the cookie is none of it.
+    // The file has new salts, so that the cookie does not match it.
     assert_eq!(demoted.status, 401, "{demoted:?}");
 }
 
@@ -100,7 +100,7 @@ async fn guesses_are_answered_with_a_time_to_wait() {
     let running = start().await;
     let root = basic("root", "wrong");
     let mut answers = Vec::new();
-    // However slow this machine is, pauses grow until the next guess comes too early.
+    // Pauses grow until the next guess is too early, however slow this machine is.
     while answers.len() < 100 && answers.last() != Some(&429) {
         let answer = get(running.http, "/", &[(root.0, &root.1)]).await;
         assert_eq!(answer.header("retry-after").is_some(), answer.status == 429, "{answer:?}");
@@ -180,7 +180,7 @@ async fn noise_is_answered_or_refused() {
             bytes[at] = random() as u8;
         }
         let mut tcp = TcpStream::connect(running.http).await.unwrap();
-        // The server may hang up first.
+        // The server may close the connection first.
         tcp.write_all(&bytes).await.ok();
         tcp.shutdown().await.ok();
         timeout(HANG, tcp.read_to_end(&mut Vec::new())).await.unwrap().ok();
@@ -203,7 +203,7 @@ async fn while_queries_end_the_server_is_not_ready_and_then_nobody_watches() {
     let (http, root) = (running.http, basic("root", PASSWORD));
     let client = running.login("ann").await;
     let none: [i64; 0] = [];
-    // More than fits between the server and a client that does not read.
+    // This is more than fits between the server and a client that does not read.
     let sql = "SELECT id, repeat(word, 500) FROM numbers";
     let mut rows = Box::pin(client.query_raw(sql, none).await.unwrap());
     futures::StreamExt::next(&mut rows).await.unwrap().unwrap();

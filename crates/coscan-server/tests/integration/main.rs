@@ -1,4 +1,4 @@
-//! The server from outside: its engine in process, and clients of each protocol.
+//! Tests of the server from outside: its engine in process, and clients of each protocol.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod browser;

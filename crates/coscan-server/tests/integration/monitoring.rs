@@ -14,7 +14,7 @@ async fn metrics(running: &Running, user: &str) -> String {
     answer.body
 }
 
-/// The value of a line.
+/// The value of a metric.
 fn value(metrics: &str, name: &str) -> f64 {
     let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("{name} in {metrics}")).parse().unwrap()
@@ -78,7 +78,7 @@ async fn a_query_that_is_not_admitted_counts_as_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_dashboard_and_the_alerts_ask_for_numbers_that_exist() {
-    // A server that looks for another one, which is not there.
+    // The server looks for another one, which does not exist.
     let nobody = "127.0.0.1:1".parse().unwrap();
     let running = start_as(|config, directory| {
         config.ring = Some(ring(directory, "127.0.0.1:0".parse().unwrap(), nobody));

@@ -1,4 +1,4 @@
-//! What administrators see of servers that share, and others do not.
+//! The state of sharing servers, which only administrators see.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_postgres::Client;
 
-/// Each is an extent, so that each server owns some of them.
+/// The number of files. Each is an extent, so that each server owns some of them.
 const FILES: i64 = 24;
 
 /// Two servers that share the table `many`, and the addresses by which they know each other.
@@ -25,7 +25,7 @@ struct Pair {
 
 impl Pair {
     async fn start() -> Self {
-        // Both at once, so that they differ.
+        // Both ports are bound at the same time, so that they differ.
         let ports = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let addresses = ports.map(|port| port.local_addr().unwrap());
         let [own, other] = addresses;
@@ -57,7 +57,7 @@ impl Pair {
         pair
     }
 
-    /// The second server reads all.
+    /// Reads all rows on the second server.
     async fn read(&self) -> Client {
         let root = self.second.login("root").await;
         let sum: i64 = number(&root, "SELECT CAST(sum(id) AS BIGINT) FROM many").await;
@@ -91,7 +91,7 @@ async fn tables_and_numbers_say_who_owns_and_sends_what() {
     let ([own_extents, own_bytes, ..], [extents, bytes, received, sent]) =
         (integers(0), integers(1));
     assert!(own_extents > 0 && extents > 0 && own_extents + extents == FILES);
-    // Only `id` is read; `word` has some bytes, too.
+    // Only `id` is read. `word` has some bytes, too.
     assert!(0 < received && received < bytes && sent == 0, "{received} of {bytes}");
 
     let pages = "SELECT count(*), CAST(sum(bytes) AS BIGINT), CAST(sum(bytes_in_pool) AS BIGINT), \

@@ -1,4 +1,4 @@
-//! What users see of the running scans.
+//! The running scans that users see.
 
 use crate::support::server::start;
 use futures::StreamExt;
@@ -8,14 +8,14 @@ async fn users_see_their_own_scans_administrators_all() {
     let running = start().await;
     let (ann, bob) = (running.login("ann").await, running.login("bob").await);
     let root = running.login("root").await;
-    // More than fits between the server and a client that does not read.
+    // This is more than fits between the server and a client that does not read.
     let sql = "SELECT id, repeat(word, 500) FROM numbers";
     let none: [i64; 0] = [];
     let mut rows = Box::pin(ann.query_raw(sql, none).await.unwrap());
     rows.next().await.unwrap().unwrap();
     let scans = "SELECT query_id, table_name, columns, chunks, chunks_done, waits_for, why, \
                  bytes_read + bytes_reused FROM system.scans ORDER BY chunks_done";
-    // Ann's other connection.
+    // This is another connection of Ann.
     let own = running.login("ann").await.query(scans, &[]).await.unwrap();
     assert!(!own.is_empty());
     let id = "SELECT query_id FROM system.queries WHERE state = 'running' AND sql LIKE '%repeat%s'";

@@ -16,7 +16,7 @@ async fn connections_are_encrypted_with_the_certificate_of_the_moment() {
     let directory = running.tables.directory.path();
     let first = std::fs::read(directory.join("c.pem")).unwrap();
     login_with_tls(&running, &first).await.unwrap();
-    // Another certificate, without a restart.
+    // Another certificate is used without a restart.
     let tls = certificate(directory);
     let config = Config {
         tables: running.tables.locations.clone(),
@@ -29,7 +29,7 @@ async fn connections_are_encrypted_with_the_certificate_of_the_moment() {
     let second = std::fs::read(directory.join("c.pem")).unwrap();
     assert!(login_with_tls(&running, &first).await.is_err());
     login_with_tls(&running, &second).await.unwrap();
-    // A wrong one is refused, and changes nothing.
+    // A wrong certificate is refused, and changes nothing.
     std::fs::write(&tls.key, "no key").unwrap();
     assert!(running.server.reload(&config).await.is_err());
     login_with_tls(&running, &second).await.unwrap();

@@ -1,4 +1,4 @@
-//! The PostgreSQL protocol with a client that keeps to no rules.
+//! The PostgreSQL protocol with a client that violates its rules.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -35,7 +35,7 @@ async fn start(insecure: bool, limits: Limits) -> Running {
     Running { _tables: tables, server, at }
 }
 
-/// The server still answers.
+/// Checks that the server still answers.
 async fn answers(at: SocketAddr) {
     let mut wire = Wire::ready(at).await;
     wire.send(&framed(Some(b'Q'), b"SELECT count(*) FROM numbers\0")).await;
@@ -140,7 +140,7 @@ async fn a_query_sent_along_with_a_wrong_password_never_runs() {
     assert_eq!(code(&messages[0]).unwrap(), "28P01");
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert_eq!(running.server.engine().queries().list().len(), 0);
-    // Nor does one instead of the login.
+    // A query instead of a password is not run either.
     let mut wire = Wire::connect(running.at).await;
     wire.login("ann").await;
     wire.send(&framed(Some(b'Q'), b"SELECT 4711\0")).await;
@@ -210,9 +210,9 @@ async fn a_query_ends_when_its_client_goes_away() {
     let running = start(true, Limits::default()).await;
     let queries = running.server.engine().queries();
     for sql in [
-        // Gives rows at once, which nobody reads.
+        // The query returns rows at once, which nobody reads.
         &b"SELECT a.id FROM numbers a, numbers b, numbers c\0"[..],
-        // Gives none for hours.
+        // The query returns no rows for hours.
         b"SELECT count(*) FROM numbers a, numbers b WHERE a.id * b.id % 7 = 3 AND a.word < b.word\0",
     ] {
         let mut wire = Wire::ready(running.at).await;
@@ -286,7 +286,8 @@ async fn a_server_that_stops_lets_queries_end_and_cancels_those_that_do_not() {
     let running = start(true, Limits::default()).await;
     let mut busy = Wire::ready(running.at).await;
     busy.send(&framed(Some(b'Q'), b"SELECT count(*) FROM numbers a, numbers b WHERE a.id * b.id % 7 = 3 AND a.word < b.word\0")).await;
-    // Not only known: one that was not admitted yet would be refused instead of cancelled.
+    // The query must be running, since one that was not admitted yet would be refused instead of
+    // cancelled.
     let is_running = |query: &QueryReport| query.state == QueryState::Running;
     while !running.server.engine().queries().list().iter().any(is_running) {
         tokio::task::yield_now().await;

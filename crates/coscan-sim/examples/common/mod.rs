@@ -20,15 +20,14 @@ impl CaseRuns {
         &self.seeds
     }
 
-    /// The average over the seeds of what was measured under the policy at this position; not a number where it does not
-    /// exist.
+    /// The average over the seeds of a metric under the policy at this position; NaN where it does not exist.
     pub(crate) fn average(&self, policy: usize, metric: Metric) -> f64 {
         let values = self.seeds.iter().map(|runs| value(&runs[policy], metric));
         values.sum::<f64>() / self.seeds.len() as f64
     }
 }
 
-/// Runs all cases of the files with seeds from 1, under these policies: the runs of each case of each file.
+/// Runs all cases of the files with seeds from 1, under these policies. Returns the runs of each case of each file.
 pub(crate) fn run_all(
     specs: &[Spec],
     policies: &[PolicyKind],
@@ -69,7 +68,7 @@ fn run_one(case: &Case, policies: &[PolicyKind], seed: u64) -> Result<Vec<Run>, 
     policies.iter().map(|policy| prepared.run(policy.build(), Options::default())).collect()
 }
 
-/// What was measured of a run; not a number where it does not exist.
+/// The value of a metric in a run; NaN where it does not exist.
 pub(crate) fn value(run: &Run, metric: Metric) -> f64 {
     run.value(metric).unwrap_or(f64::NAN)
 }

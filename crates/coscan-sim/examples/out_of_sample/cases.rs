@@ -8,13 +8,13 @@ use coscan_sim::{Metric, Spec};
 
 use crate::common::{run_all, value};
 
-/// Cases of each half.
+/// The number of cases of each half.
 pub(crate) const CASES: u64 = 200;
 
-/// Cases that are run before their runs are dropped: one is some megabytes.
+/// The number of cases that are run before their runs are dropped: one takes some megabytes.
 const AT_A_TIME: usize = 20;
 
-/// What is compared: `relevance` and the policies that it is compared with.
+/// The policies that are compared: `relevance` and the ones that it is compared with.
 pub(crate) const POLICIES: [PolicyKind; 4] = [
     PolicyKind::Relevance,
     PolicyKind::Relevance2007,
@@ -22,7 +22,7 @@ pub(crate) const POLICIES: [PolicyKind; 4] = [
     PolicyKind::ALL[3], // `predictive`
 ];
 
-/// What is measured, and what to call it.
+/// The metrics that are measured, and their names.
 pub(crate) const MEASURES: [(Metric, &str); 3] = [
     (Metric::StreamAvg, "stream time"),
     (Metric::NormalizedLatencyAvg, "normalized latency"),
@@ -37,7 +37,7 @@ pub(crate) enum Half {
 }
 
 impl Half {
-    /// Odd ones and even ones.
+    /// The odd seeds, or the even ones.
     fn seeds(self) -> impl Iterator<Item = u64> {
         let first = match self {
             Half::Tuning => 1,
@@ -47,20 +47,20 @@ impl Half {
     }
 }
 
-/// What came of a case.
+/// The results of a case.
 pub(crate) struct Case {
     pub(crate) seed: u64,
     pub(crate) title: String,
-    /// For each policy what was measured.
+    /// The measured values for each policy.
     pub(crate) values: Vec<[f64; MEASURES.len()]>,
     /// The part of the time during which the disk was busy under `relevance`.
     pub(crate) disk_use: f64,
-    /// The part of the processor time that was used under it.
+    /// The part of the processor time that was used under `relevance`.
     pub(crate) cpu_use: f64,
 }
 
 impl Case {
-    /// What `relevance` needs relative to the policy at this position.
+    /// `relevance` relative to the policy at this position.
     pub(crate) fn ratio(&self, policy: usize, measure: usize) -> f64 {
         self.values[0][measure] / self.values[policy][measure]
     }
@@ -91,7 +91,7 @@ pub(crate) fn run(half: Half) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// Prints what each kind of query of a case took under each policy.
+/// Prints the latency of each kind of query of a case under each policy.
 pub(crate) fn print_runs(seed: u64) -> Result<(), String> {
     let spec = Spec::parse(&random_file(seed)).map_err(|error| error.to_string())?;
     let runs = run_all(std::slice::from_ref(&spec), &POLICIES, 1)?;

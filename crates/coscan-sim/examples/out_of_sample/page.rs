@@ -1,16 +1,16 @@
-//! The page.
+//! The page of the results.
 
 use crate::cases::{Case, MEASURES, POLICIES};
 use crate::explained::why;
 use crate::statistics::{Summary, summary};
 
-/// Cases that are shown one by one.
+/// The number of cases that are shown one by one.
 const WORST: usize = 10;
 
-/// The device is the limit where it is busy for so much of the time, and processors where they are.
+/// The part of the time for which the device, or the processors, must be busy to be the limit.
 const LIMIT: f64 = 0.9;
 
-/// Writes it from the cases of both halves.
+/// Writes the page from the cases of both halves.
 pub(crate) fn write(tuning: &[Case], reporting: &[Case]) {
     println!("{}", include_str!("intro.md").replace("CASES", &reporting.len().to_string()));
     println!("## `relevance` relative to other policies\n");
@@ -47,7 +47,7 @@ fn ratios(cases: &[Case], policy: usize, measure: usize) -> Vec<f64> {
 
 type IsOfKind = fn(&Case) -> bool;
 
-/// Where it gains, kind by kind.
+/// Writes the gains of `relevance`, kind by kind.
 fn write_kinds(cases: &[Case]) {
     let kinds: [(&str, IsOfKind); 9] = [
         ("the device is the limit", |case| case.disk_use > LIMIT && case.cpu_use <= LIMIT),
@@ -80,7 +80,7 @@ fn write_kinds(cases: &[Case]) {
     }
 }
 
-/// The worst cases.
+/// Writes the worst cases.
 fn write_worst(cases: &[Case]) {
     println!("\n## The ten worst cases\n");
     println!(
@@ -115,7 +115,7 @@ fn worst_first(cases: &[Case]) -> Vec<&Case> {
     sorted
 }
 
-/// A line for each case, worst first, and what all of them say.
+/// Prints a line for each case, worst first, and a summary.
 pub(crate) fn list(cases: &[Case]) {
     for case in worst_first(cases) {
         print!("{:<5}", case.seed);

@@ -1,25 +1,25 @@
 //! Paired comparisons.
 
-/// A ratio below or above one by less than this is no difference.
+/// The difference of a ratio from one below which it counts as equal.
 pub(crate) const THRESHOLD: f64 = 0.02;
 
-/// What ratios of many cases say.
+/// A summary of the ratios of many cases.
 pub(crate) struct Summary {
     pub(crate) mean: f64,
     /// Bounds of the 95 % confidence interval of the mean.
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// Cases in which it needs less, and more, by more than [`THRESHOLD`].
+    /// The number of cases in which it needs less, and more, by more than [`THRESHOLD`].
     pub(crate) wins: usize,
     pub(crate) losses: usize,
-    /// Cases in which it needs more by more than a tenth.
+    /// The number of cases in which it needs more by more than a tenth.
     pub(crate) large_losses: usize,
-    /// Not exceeded in 95 % of the cases.
+    /// The ratio that is not exceeded in 95 % of the cases.
     pub(crate) p95: f64,
 }
 
-/// The geometric mean with a t interval on logarithms: cases are drawn independently of each other, and the mean of some
-/// hundred logarithms is close to normal.
+/// The geometric mean with a t interval on logarithms. Cases are drawn independently of each other, and the mean of
+/// some hundred logarithms is close to normal.
 pub(crate) fn summary(ratios: &[f64]) -> Summary {
     let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
     let count = logs.len() as f64;
@@ -40,8 +40,8 @@ pub(crate) fn summary(ratios: &[f64]) -> Summary {
     }
 }
 
-/// The 97.5th percentile of Student's t for so many degrees of freedom, by the first terms of its expansion around the
-/// normal one (Abramowitz, Stegun 26.7.5): right to three digits from ten degrees on.
+/// The 97.5th percentile of Student's t for `freedom` degrees of freedom, by the first terms of its expansion around
+/// the normal one (Abramowitz, Stegun 26.7.5). It is right to three digits from ten degrees on.
 fn t_95(freedom: f64) -> f64 {
     let z: f64 = 1.959_964;
     z + (z.powi(3) + z) / (4.0 * freedom)

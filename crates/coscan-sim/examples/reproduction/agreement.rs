@@ -5,7 +5,7 @@ use coscan_sim::claim::{CLOSE, FAR};
 use crate::format::{head, number, percent, row, shown};
 use crate::measured::{Measured, Pair};
 
-/// Figures in the list of the worst.
+/// The number of figures in the list of the worst.
 const WORST: usize = 15;
 
 /// The disagreements, worst first.

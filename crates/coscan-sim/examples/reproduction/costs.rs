@@ -1,5 +1,5 @@
-//! What decisions cost `[CS07 §5.2.4, Figure 8]`: how long a simulation takes, all that the simulator does besides
-//! included.
+//! The cost of decisions `[CS07 §5.2.4, Figure 8]`: the time of a simulation, including everything else that the
+//! simulator does.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,12 +14,12 @@ use crate::verdicts::Judged;
 
 const POLICIES: [PolicyKind; 3] =
     [PolicyKind::Normal, PolicyKind::Relevance2007, PolicyKind::Relevance];
-/// Runs of which the shortest counts.
+/// The number of runs of which the shortest counts.
 const TRIES: usize = 5;
 
-/// How long the runs of an experiment take.
+/// The times of the runs of an experiment.
 pub(crate) struct Costs {
-    /// For each case its name, and for each policy seconds, and seconds as a part of the simulated time.
+    /// The name of each case, and for each policy seconds, and seconds as a part of the simulated time.
     cases: Vec<(String, [(f64, f64); POLICIES.len()])>,
 }
 

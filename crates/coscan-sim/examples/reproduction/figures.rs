@@ -7,7 +7,7 @@ use crate::format::{head, number, row};
 use crate::measured::Measured;
 use crate::verdicts::Judged;
 
-/// `[CS07 §3, Figure 2]`
+/// Writes `[CS07 §3, Figure 2]`.
 pub(crate) fn write_reuse() -> String {
     let mut text = "## Probability that the pool holds a useful chunk\n\n`[CS07 §3, formula 1, Figure 2]`, for a table of 100 \
                     chunks; in order, a scan can use one chunk only.\n\n"
@@ -26,7 +26,7 @@ pub(crate) fn write_reuse() -> String {
     text + &row(std::iter::once("in order".to_owned()).chain(pools.map(|pool| format!("{pool} %"))))
 }
 
-/// What the formula is said to give.
+/// Judges the values of the formula.
 pub(crate) fn judge_reuse() -> Judged {
     let says = [
         "cs07-example",
@@ -37,7 +37,7 @@ pub(crate) fn judge_reuse() -> Judged {
     Judged::computed(says, 0.5..=1.0, reuse_probability(100, 10, 10))
 }
 
-/// `[CS11 §6.6, Figure 6.5]`: a point for each case and policy, cooperative scans at (1, 1).
+/// Writes `[CS11 §6.6, Figure 6.5]`: a point for each case and policy, cooperative scans at (1, 1).
 pub(crate) fn write_relative(table: &Measured) -> String {
     const TO: &str = "relevance-2007";
     let mut text = "## Relative to cooperative scans\n\n`[CS11 §6.6, Figure 6.5]`, from the printed figures and ours.\n\n"

@@ -9,19 +9,19 @@ pub(crate) fn row(cells: impl IntoIterator<Item = String>) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// The first two rows of a table: its titles, of which the first `left` stand over text, the others over numbers.
+/// The first two rows of a table. The first `left` titles stand over text, the others over numbers.
 pub(crate) fn head(titles: &[&str], left: usize) -> String {
     let text: Vec<bool> = (0..titles.len()).map(|column| column < left).collect();
     head_over(titles, &text)
 }
 
-/// The same, with what each title stands over: text or numbers.
+/// The first two rows of a table. `text` gives the titles that stand over text; the others stand over numbers.
 pub(crate) fn head_over(titles: &[&str], text: &[bool]) -> String {
     let rule = text.iter().map(|&text| if text { "---" } else { "--:" }.to_owned());
     row(titles.iter().map(|&title| title.to_owned())) + &row(rule)
 }
 
-/// Three digits, or as many as a whole number has.
+/// A number with three digits, or with all digits of a whole number.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         large if large >= 9999.5 => thousands(value.round() as u64),
@@ -48,7 +48,7 @@ pub(crate) fn shown(metric: Metric, value: f64) -> String {
     }
 }
 
-/// What a metric is called in tables.
+/// The name of a metric in tables.
 pub(crate) fn title(metric: Metric) -> &'static str {
     match metric {
         Metric::StreamAvg => "stream s",

@@ -1,4 +1,4 @@
-//! What the runs teach, with the figures that show it. A lesson that the figures no longer show says so.
+//! Lessons of the runs, with the figures that show them. A lesson that the figures no longer show is marked so.
 
 use coscan_sim::Metric;
 
@@ -9,7 +9,7 @@ use crate::measured::Measured;
 type Cell = (&'static str, &'static str, &'static str, Option<&'static str>, Metric);
 
 struct Lesson {
-    /// In a few words.
+    /// The lesson in a few words.
     says: &'static str,
     because: &'static str,
     /// The titles of its table, the first one over the names of rows.
@@ -19,11 +19,11 @@ struct Lesson {
     shows: fn(&[Vec<f64>]) -> bool,
 }
 
-/// What stands in a table.
+/// The content of a cell of a table.
 enum Part {
     /// A number.
     Value(Cell),
-    /// One divided by another.
+    /// One number divided by another.
     Ratio(Cell, Cell),
 }
 
@@ -32,7 +32,7 @@ const ELEVATOR: &str = "elevator";
 const PUBLISHED: &str = "relevance-2007";
 const OURS: &str = "relevance";
 
-/// What a policy takes relative to another one.
+/// A metric of a policy relative to another one.
 fn ratio(
     experiment: &'static str,
     case: &'static str,
@@ -42,7 +42,7 @@ fn ratio(
     Part::Ratio((experiment, case, policy, None, metric), (experiment, case, to, None, metric))
 }
 
-/// What a policy takes.
+/// A metric of a policy.
 fn value(
     experiment: &'static str,
     case: &'static str,
@@ -149,7 +149,7 @@ fn lessons() -> [Lesson; 5] {
     ]
 }
 
-/// All of them, each with a table.
+/// Writes all lessons, each with a table.
 pub(crate) fn write(all: &[Measured]) -> String {
     let find = |(experiment, case, policy, query, metric): Cell| {
         let measured = all.iter().find(|measured| measured.spec.name == experiment);

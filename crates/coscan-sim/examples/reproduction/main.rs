@@ -29,7 +29,7 @@ use crate::costs::Costs;
 use crate::measured::Measured;
 use crate::verdicts::judged;
 
-/// Seeds of each experiment.
+/// The number of seeds of each experiment.
 const SEEDS: u64 = 5;
 
 fn measure() -> Result<Vec<Measured>, String> {

@@ -1,4 +1,4 @@
-//! What came of all experiments, beside what is published.
+//! The results of all experiments, beside the published ones.
 
 use coscan_core::PolicyKind;
 use coscan_sim::claim::{Claim, Judgement};
@@ -22,13 +22,13 @@ pub(crate) struct Pair<'a> {
     pub(crate) ours: f64,
 }
 
-/// Where a policy stands among the runs.
+/// The position of a policy among the runs.
 pub(crate) fn position(policy: &str) -> Option<usize> {
     PolicyKind::ALL.iter().position(|kind| kind.name() == policy)
 }
 
 impl Measured {
-    /// The average over the seeds of what was measured in a case under a policy, of all queries or those of one kind.
+    /// The average over the seeds of a metric in a case under a policy, of all queries or those of one kind.
     pub(crate) fn average(
         &self,
         case: &str,
@@ -40,7 +40,7 @@ impl Measured {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    /// The same with each seed.
+    /// The metric with each seed.
     fn values(
         &self,
         case: &str,
@@ -57,7 +57,7 @@ impl Measured {
         Some(self.cases[case].seeds().iter().map(move |runs| value(&runs[policy])))
     }
 
-    /// Whether what the paper claims holds, on average over the seeds.
+    /// Judges a claim of the paper on average over the seeds.
     pub(crate) fn judge(&self, claim: &Claim) -> Judgement {
         let value = |case: &str, policy: &str| {
             self.average(case, policy, claim.query.as_deref(), claim.metric)
@@ -65,7 +65,7 @@ impl Measured {
         claim.judge(&self.spec.paper, value)
     }
 
-    /// Whether it holds with each seed alone.
+    /// Judges a claim with each seed alone.
     pub(crate) fn judge_draws(&self, claim: &Claim) -> Vec<Judgement> {
         let draws = self.cases.first().map_or(0, |runs| runs.seeds().len());
         let judge = |draw| {
@@ -76,7 +76,7 @@ impl Measured {
         (0..draws).map(judge).collect()
     }
 
-    /// What the paper prints; not a number if it does not.
+    /// The figure in the paper; NaN if it does not print one.
     pub(crate) fn printed(
         &self,
         case: &str,
@@ -91,7 +91,7 @@ impl Measured {
         self.spec.paper.iter().find(same).map_or(f64::NAN, |figure| figure.value)
     }
 
-    /// Published figures that were measured there, and exist here.
+    /// Published figures that were measured there, and exist here, with ours.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
         let spec = &self.spec;
         spec.paper.iter().filter(|figure| !figure.ideal).filter_map(move |figure| {
@@ -103,22 +103,22 @@ impl Measured {
 }
 
 impl Pair<'_> {
-    /// Ours divided by the paper's.
+    /// Our figure divided by the paper's.
     pub(crate) fn ratio(&self) -> f64 {
         self.ours / self.figure.value
     }
 
-    /// How far apart they are, as a factor of 1 or more.
+    /// The distance of the two figures, as a factor of 1 or more.
     pub(crate) fn distance(&self) -> f64 {
         self.ratio().max(1.0 / self.ratio())
     }
 
-    /// Whether it is of what was fitted to: what runs alone, and normal.
+    /// Whether it is a figure that was fitted to: a query alone, or `normal`.
     pub(crate) fn is_calibration(&self) -> bool {
         self.figure.metric == Metric::StandaloneAvg || self.figure.policy == "normal"
     }
 
-    /// Which figure it is.
+    /// The name of the figure.
     pub(crate) fn name(&self) -> String {
         let PaperFigure { case, policy, query, metric, .. } = self.figure;
         let query = query.as_deref().unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::format::{head, row};
 use crate::verdicts::Judged;
 
 const SAMPLES: u32 = 10;
-/// How a table begins that needs no numbers from the paper.
+/// The beginning of a table that needs no numbers from the paper.
 const WHAT: &str = "Megabytes that running scans have still to be handed, by how many of them want the same, over the time \
                     of one run (seed 1).";
 
@@ -34,7 +34,7 @@ fn table(policy: PolicyKind, potentials: &[Potential]) -> String {
     text + "\n"
 }
 
-/// That of the synthetic workload.
+/// Writes the sharing potential of the synthetic workload.
 pub(crate) fn write_synthetic(spec: &Spec) -> Result<String, String> {
     let mut text = format!(
         "## Sharing potential\n\n`[CS11 §6.2, Figure 6.1]`\n\n{WHAT} The paper's figure has no numbers, and no verdict \
@@ -46,7 +46,7 @@ pub(crate) fn write_synthetic(spec: &Spec) -> Result<String, String> {
     Ok(text)
 }
 
-/// That of TPC-H under cooperative scans.
+/// The sharing potential of TPC-H under cooperative scans.
 pub(crate) struct Tpch(Vec<Potential>);
 
 impl Tpch {
@@ -54,7 +54,7 @@ impl Tpch {
         Ok(Self(measure(spec, "40 %", PolicyKind::Relevance2007)?))
     }
 
-    /// The part of the data that one scan or two need, over the whole run.
+    /// Judges the part of the data that one scan or two need, over the whole run.
     pub(crate) fn judged(&self) -> Judged {
         let sum = |levels: std::ops::Range<usize>| -> u64 {
             self.0.iter().map(|potential| potential.bytes[levels.clone()].iter().sum::<u64>()).sum()

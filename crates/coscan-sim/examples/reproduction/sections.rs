@@ -79,7 +79,7 @@ fn published(experiment: &Measured, figures: &[&PaperFigure]) -> String {
     text + "\n"
 }
 
-/// The measurements under all policies: one table where there is one case, else a table for each of some metrics.
+/// The measurements under all policies: one table if there is one case, else a table for each of some metrics.
 fn measured(experiment: &Measured) -> String {
     let value = |case: &str, policy: PolicyKind, metric| {
         let value = experiment.average(case, policy.name(), None, metric);

@@ -1,4 +1,5 @@
-//! TPC-H: what its queries read and share, without running them `[CS11 §7.1.2, Table 7.1]`, and a change to the run.
+//! TPC-H: the data that its queries read and share, without running them `[CS11 §7.1.2, Table 7.1]`, and a change to
+//! the run.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,12 @@ use crate::common::run_all;
 use crate::format::{head, number, row, shown};
 use crate::variations::variant;
 
-/// Table 7.1: in the row of each query the megabytes that it shares with each query before it, and those that it reads.
+/// Table 7.1: the row of each query has the megabytes that it shares with each query before it, and those that it
+/// reads.
 const PAPER: &str = include_str!("table7.1.txt");
 const QUERIES: usize = 22;
 const SEEDS: u64 = 20;
-/// Below this many megabytes a pair shares next to nothing.
+/// The megabytes below which a pair shares next to nothing.
 const LITTLE: f64 = 20.0;
 
 /// Megabytes, in the form of the table.
@@ -24,7 +26,7 @@ fn published() -> Result<Shared, String> {
     PAPER.lines().map(|line| line.split(' ').map(number).collect()).collect()
 }
 
-/// What the queries of the first stream share.
+/// The data that the queries of the first stream share.
 fn shared(workload: &Workload) -> Shared {
     let mut bytes = [0; QUERIES];
     let mut pages: Vec<BTreeMap<usize, IndexSet<PageIndex>>> = vec![BTreeMap::new(); QUERIES];
@@ -53,7 +55,7 @@ fn shared(workload: &Workload) -> Shared {
     (0..QUERIES).map(line).collect()
 }
 
-/// The average over seeds: a seed decides where ranges lie.
+/// The average over seeds: a seed decides the positions of ranges.
 fn average(spec: &Spec) -> Result<Shared, String> {
     let case = spec.cases.first().ok_or("a file has a case")?;
     let draws: Vec<Shared> = (1..=SEEDS).map(|seed| shared(&case.workload(seed))).collect();
@@ -63,7 +65,7 @@ fn average(spec: &Spec) -> Result<Shared, String> {
     Ok((0..QUERIES).map(|row| (0..=row).map(|column| mean(row, column)).collect()).collect())
 }
 
-/// What cooperative scans gain over PBM if some scans need their rows in order.
+/// Writes the gain of cooperative scans over PBM if some scans need their rows in order.
 pub(crate) fn write_orders() -> Result<String, String> {
     let sweeps = "[[sweep]]\nkey = \"streams.all.in_order_percent\"\nvalues = [0, 25, 50]\n\
                   [[sweep]]\nkey = \"machine.pool\"\nvalues = [\"20 %\", \"40 %\"]\n";
@@ -87,7 +89,7 @@ pub(crate) fn write_orders() -> Result<String, String> {
     Ok(text)
 }
 
-/// Their volumes and what pairs share, beside the paper's.
+/// Writes the volumes of the queries and of what pairs share, beside the paper's.
 pub(crate) fn write_volumes(spec: &Spec) -> Result<String, String> {
     let (paper, ours) = (published()?, average(spec)?);
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! Experiments with an assumption changed: what it decides.
+//! Experiments with an assumption changed, and the effect of the change.
 
 use coscan_core::PolicyKind;
 use coscan_sim::{Metric, Spec};
@@ -7,7 +7,7 @@ use crate::common::{CaseRuns, geometric_mean, run_all, value};
 use crate::format::{head, number, row, shown};
 use crate::measured::Measured;
 
-/// An experiment with something changed: what follows the name of what it extends.
+/// An experiment with changes, in the form that follows the name of the experiment that it extends.
 pub(crate) fn variant(extends: &str, changes: &str) -> Result<Spec, String> {
     let text = format!("name = \"variant\"\ntitle = \"\"\nextends = \"{extends}\"\n{changes}");
     Spec::parse(&text).map_err(|error| error.to_string())
@@ -29,7 +29,7 @@ const VARIED: [(&str, &str, &str); 8] = [
     ("cores", "machine.cores", "[1, 4]"),
 ];
 
-/// What is compared where assumptions change.
+/// The metrics that are compared when assumptions change.
 const COMPARED: [(Metric, &str); 3] = [
     (Metric::StreamAvg, "stream"),
     (Metric::NormalizedLatencyAvg, "normalized latency"),
@@ -42,13 +42,13 @@ fn printed_ratio(table2: &Measured, metric: Metric) -> f64 {
     whole("relevance-2007") / whole("normal")
 }
 
-/// The second policy relative to the first, of each seed.
+/// The second policy relative to the first, for each seed.
 fn ratios(runs: &CaseRuns, metric: Metric) -> Vec<f64> {
     let seeds = runs.seeds().iter();
     seeds.map(|runs| value(&runs[1], metric) / value(&runs[0], metric)).collect()
 }
 
-/// The effect of chance and of the assumptions of `cs07-table2`.
+/// Writes the effect of chance and of the assumptions of `cs07-table2`.
 pub(crate) fn write_sensitivity(table2: &Measured) -> Result<String, String> {
     let mut text = "## The effect of chance and of the assumptions\n\n".to_owned();
     text += &write_spread(table2)?;
@@ -77,7 +77,7 @@ pub(crate) fn write_sensitivity(table2: &Measured) -> Result<String, String> {
     Ok(text)
 }
 
-/// The effect of the seed.
+/// Writes the effect of the seed.
 fn write_spread(table2: &Measured) -> Result<String, String> {
     const SEEDS: u64 = 20;
     let policies = [PolicyKind::Normal, PolicyKind::Relevance2007];
@@ -101,7 +101,8 @@ fn write_spread(table2: &Measured) -> Result<String, String> {
     Ok(text + "\n")
 }
 
-/// A kind of query with more and more of a part of the machine: its latency relative to that alone, for each case.
+/// Writes the latency of a kind of query relative to that alone, with more and more of a part of the machine, for each
+/// case.
 fn write_kind(
     spec: Spec,
     [what, query]: [&str; 2],
@@ -130,7 +131,7 @@ fn write_kind(
     Ok(text + "\n")
 }
 
-/// What the short queries of `cs07-table2` wait for: processors.
+/// Shows that the short queries of `cs07-table2` wait for processors.
 fn write_cores() -> Result<String, String> {
     let sweep = "[[sweep]]\nkey = \"machine.cores\"\nvalues = [2, 4, 8, 64]";
     let text = "What S-1 waits for: processors, not the disk. With so many cores that none has to be shared it comes below the \
@@ -140,7 +141,7 @@ fn write_cores() -> Result<String, String> {
     Ok(text.to_owned() + &write_kind(variant("cs07-table2", sweep)?, ["cores", "S-1"], &policies)?)
 }
 
-/// What the shortest query of `cs11-figure6.7-mixed` waits for.
+/// Writes the waits of the shortest query of `cs11-figure6.7-mixed`.
 pub(crate) fn write_queue() -> Result<String, String> {
     let sweep = "[machine]\npool = \"60 %\"\n[[sweep]]\nkey = \"machine.loads_in_flight\"\nvalues = [1, 4, 16, 64]";
     let text = "## What the shortest query waits for\n\nO1-1 by the number of chunks that are asked for at a time, with a pool \
@@ -151,7 +152,7 @@ pub(crate) fn write_queue() -> Result<String, String> {
     Ok(text.to_owned() + &write_kind(spec, ["loads at a time", "O1-1"], &policies)?)
 }
 
-/// The effect of the space timeout.
+/// Writes the effect of the space timeout.
 fn write_space_timeout() -> Result<String, String> {
     let sweep = "[[sweep]]\nkey = \"machine.space_timeout\"\nvalues = [\"500 ms\", \"5 s\", \"15 s\", \"60 s\", \"1 h\"]";
     let spec = variant("cs07-table2", sweep)?;
@@ -194,7 +195,7 @@ const WIDTHS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// What the widths of columns decide in `cs07-table3`.
+/// Writes the effect of the widths of columns in `cs07-table3`.
 pub(crate) fn write_widths(table3: &Measured) -> Result<String, String> {
     let mut text = "## The effect of the widths of columns\n\n".to_owned();
     let titles = [
@@ -243,10 +244,10 @@ pub(crate) fn write_widths(table3: &Measured) -> Result<String, String> {
     Ok(text)
 }
 
-/// Pools of `cs07-table4` under the published policy, in MiB; with the first one normal runs.
+/// Pools of `cs07-table4` under the published policy, in MiB. `normal` runs with the first one.
 const POOLS: [u32; 4] = [512, 384, 320, 256];
 
-/// What the pool decides in `cs07-table4`, where the published policy reads more than ours.
+/// Writes the effect of the pool in `cs07-table4`, where the published policy reads more than ours.
 pub(crate) fn write_pools(table4: &Measured) -> Result<String, String> {
     let mut text = "## The effect of the pool\n\nPages read, and latency in seconds, under relevance-2007 with smaller \
                     pools; normal was fitted to the first one.\n\n"

@@ -1,4 +1,4 @@
-//! What the papers claim, and whether it holds.
+//! The claims of the papers, and whether they hold.
 
 use std::ops::RangeInclusive;
 
@@ -17,10 +17,10 @@ pub(crate) struct Judged {
     paper: String,
     here: String,
     pub(crate) verdict: Verdict,
-    /// Draws that give the same verdict alone, and all draws; none of what nothing random enters.
+    /// The number of draws that give the same verdict alone, and of all draws; `None` if nothing random is involved.
     draws: Option<(usize, usize)>,
     why: String,
-    /// Whether it is about nothing but what was fitted to.
+    /// Whether it is only about figures that were fitted to.
     calibration: bool,
 }
 
@@ -49,8 +49,8 @@ impl Judged {
         }
     }
 
-    /// Something that no claim of an experiment says: where, its source, what, how it is measured; asked for is this
-    /// range.
+    /// Judges something that no claim of an experiment states: its place, its source, its text, and how it is measured.
+    /// The expected values are this range.
     pub(crate) fn computed(
         [experiment, source, claim, measured]: [&str; 4],
         range: RangeInclusive<f64>,
@@ -74,8 +74,8 @@ impl Judged {
         self.source.trim_start_matches('[').starts_with(tag)
     }
 
-    /// Its row in a table of a page from which the pages on experiments are in this directory. The place goes without
-    /// this tag of the paper; it is left out if the row before has it.
+    /// The row in a table of a page from which the pages on experiments are in this directory. The place is written
+    /// without this tag of the paper, and omitted if the row before has it.
     fn row(&self, tag: &str, directory: &str, same_place: bool) -> String {
         let place = self.source.trim_matches(['[', ']']).trim_start_matches(tag).trim();
         let link = format!("[{place}]({directory}{}.md)", self.experiment);
@@ -147,7 +147,7 @@ fn here(judgement: &Judgement) -> String {
     }
 }
 
-/// The smallest and the largest.
+/// The smallest and the largest value.
 fn span(values: impl Iterator<Item = f64>) -> String {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -185,7 +185,7 @@ pub(crate) fn write_paper(judged: &[Judged], (tag, name): (&str, &str)) -> Strin
     text
 }
 
-/// The claims that do not hold, not even partly, in a table; papers' pages have the others.
+/// Writes the claims that do not hold, not even partly, in a table. The papers' pages have the others.
 pub(crate) fn write_missed(judged: &[Judged]) -> String {
     let mut text = head_over(&TITLES, &TEXTS);
     for (tag, _) in PAPERS {

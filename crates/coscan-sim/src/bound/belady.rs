@@ -6,8 +6,8 @@ use super::pool_bytes_max;
 use crate::outcome::Outcome;
 use crate::workload::{TablePage, Workload};
 
-/// The pages that a run used, in the order in which chunks were handed out: those of a chunk together. Meant for scans in
-/// order: with other victims, scans in any order would have used them in another one.
+/// The pages that a run used, in the order in which chunks were handed out, with those of a chunk together. Meant for
+/// scans in order: with other victims, scans in any order would have used them in another order.
 ///
 /// # Panics
 /// If the outcome is not of this workload.
@@ -27,7 +27,7 @@ pub fn references(workload: &Workload, outcome: &Outcome) -> Vec<Vec<TablePage>>
 /// next use lies furthest ahead is evicted, and each page is read when it is used.
 ///
 /// For pages of equal size, one at a time, no choice of victims reads less. For pages of different sizes it is a good
-/// choice but not always the best, which is hard to find; then the number is a reference, not a bound. Pages larger
+/// choice but not always the best, which is hard to find. Then the number is a reference, not a bound. Pages larger
 /// than the pool are read each time.
 #[must_use]
 pub fn belady_bytes(workload: &Workload, uses: &[Vec<TablePage>]) -> u64 {
@@ -48,7 +48,7 @@ struct Pool<'a> {
     bytes_max: u64,
     /// Pages that may be evicted, by next use.
     by_next_use: BTreeSet<(usize, TablePage)>,
-    /// When each page in the pool is used next.
+    /// The next use of each page in the pool.
     next_use: BTreeMap<TablePage, usize>,
     held_bytes: u64,
     read_bytes: u64,
@@ -66,7 +66,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Takes pages into use; those not in the pool are read.
+    /// Takes pages into use. Pages that are not in the pool are read.
     fn take(&mut self, pages: &[TablePage]) {
         for &page in pages {
             match self.next_use.get(&page) {
@@ -101,8 +101,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// For each page of each use the position of the use after it that has the same page, or the number of uses if there is
-/// none.
+/// For each page of each use, the position of the next use with the same page, or the number of uses if there is none.
 fn next_uses(uses: &[Vec<TablePage>]) -> Vec<Vec<usize>> {
     let mut next = BTreeMap::new();
     let mut next_uses = Vec::with_capacity(uses.len());

@@ -40,8 +40,8 @@ pub use belady::{belady_bytes, references};
 
 use crate::workload::{Query, Stream, Workload};
 
-/// Bytes of all pages that any query needs. Queries that will be cancelled do not count, since they may end before they
-/// read; nor do streams that run only while others do.
+/// Bytes of all pages that any query needs. Queries that will be cancelled do not count, because they may end before
+/// they read; nor do streams that run only while others do.
 #[must_use]
 pub fn compulsory_bytes(workload: &Workload) -> u64 {
     let mut needs = Pages::none(workload);
@@ -49,7 +49,7 @@ pub fn compulsory_bytes(workload: &Workload) -> u64 {
     needs.bytes
 }
 
-/// Bytes that any schedule reads at least until every query has been handed all its chunks, see the head of this file.
+/// The least bytes that any schedule reads until every query has been handed all its chunks, see the head of this file.
 /// Queries that will be cancelled do not count. Where others fail, are pruned or refused, fewer bytes may be enough.
 #[must_use]
 pub fn lower_bound_bytes(workload: &Workload) -> u64 {
@@ -70,7 +70,7 @@ fn bound_for(workload: &Workload, counts: &dyn Fn(&Query) -> bool) -> u64 {
     streams.max().unwrap_or(0)
 }
 
-/// For queries that run one after another: the bytes of all their pages, and those that are read at least.
+/// The bytes of all pages of queries that run one after another, and the least bytes that are read for them.
 fn stream_bytes(workload: &Workload, queries: &[&Query]) -> (u64, u64) {
     let pool_bytes = pool_bytes_max(workload);
     let mut touched = Pages::none(workload);
@@ -91,7 +91,7 @@ fn stream_bytes(workload: &Workload, queries: &[&Query]) -> (u64, u64) {
     (touched.bytes, read_bytes)
 }
 
-/// For each query, how many bytes of its pages are needed again by which query next.
+/// For each query, the bytes of its pages by the query that needs them next.
 fn reuses(workload: &Workload, queries: &[&Query]) -> Vec<BTreeMap<usize, u64>> {
     let mut next_use = BTreeMap::new();
     let mut reuses = vec![BTreeMap::new(); queries.len()];
@@ -124,7 +124,7 @@ impl Kept {
         self.bytes += bytes;
     }
 
-    /// Removes and returns the bytes kept for this query: their next use is over.
+    /// Removes and returns the bytes kept for this query, because their next use is over.
     fn take(&mut self, query: usize) -> u64 {
         let bytes = self.by_next_use.remove(&query).unwrap_or(0);
         self.bytes -= bytes;
@@ -146,7 +146,7 @@ impl Kept {
     }
 }
 
-/// The most that the pool ever holds: it grows beyond what it is told only to what it holds already.
+/// The most bytes that the pool ever holds. It grows beyond its limits only to what it holds already.
 fn pool_bytes_max(workload: &Workload) -> u64 {
     let changes = workload.pool_changes.iter().map(|&(_, bytes)| bytes);
     changes.chain([workload.pool_bytes]).max().expect("the first limit is one")
@@ -156,7 +156,7 @@ fn all_queries(workload: &Workload) -> impl Iterator<Item = &Query> {
     lasting_streams(workload).flat_map(|stream| &stream.queries).filter(|query| may_count(query))
 }
 
-/// Streams of which all queries run.
+/// Streams whose queries all run.
 fn lasting_streams(workload: &Workload) -> impl Iterator<Item = &Stream> {
     workload.streams.iter().filter(|stream| !stream.while_others_run)
 }

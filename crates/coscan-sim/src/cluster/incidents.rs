@@ -1,4 +1,4 @@
-//! What happens to the machines of a cluster: they crash, start and are cut off.
+//! Incidents of the machines of a cluster: they crash, start and are cut off.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +8,26 @@ use coscan_ring::{NodeId, Served};
 use super::network::Event;
 use super::{Cluster, Failure, Run};
 
-/// Something that happens to machines, numbered from 0.
+/// An incident of machines, which are numbered from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Incident {
     /// A machine stops, and all that it holds is gone.
     Crash(usize),
-    /// A machine stops after it has said so: the others notice at once.
+    /// A machine stops after it has announced it: the others notice at once.
     Leave(usize),
     /// A machine starts, with nothing in memory, and runs its queries from the first one on. It crashes before if it runs.
     Start(usize),
     /// These machines and the others do not reach each other any more. A cut before this one ends.
     Cut(Vec<usize>),
-    /// What these machines send does not reach the others any more. A cut before this one ends.
+    /// Messages of these machines do not reach the others any more. A cut before this one ends.
     CutOneWay(Vec<usize>),
     /// All reach each other again.
     Heal,
-    /// The link of a machine carries only one byte in so many from now on.
+    /// The link of a machine carries only one byte in this many from now on.
     Slow(usize, u32),
 }
 
-/// What happens next to the cluster.
+/// An event of the cluster.
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
     Incident(Incident),
@@ -52,7 +52,7 @@ pub(super) fn planned(incidents: &[(Time, Incident)]) -> BTreeMap<(Time, usize),
         .collect()
 }
 
-/// The machines that are there from the beginning.
+/// The machines that exist from the beginning.
 pub(super) fn first_there(cluster: &Cluster) -> Vec<usize> {
     let starts_later = |machine: &usize| {
         let mut of_machine: Vec<_> = cluster.incidents.iter().filter(|(_, incident)| {
@@ -78,7 +78,8 @@ impl Run<'_> {
             }
             Incident::Start(machine) => {
                 self.crash(at, machine)?;
-                // Others see that its connections are new, so they have noticed that the old ones are gone.
+                // Others see that its connections are new, so they have noticed that the old ones
+                // are gone.
                 self.notice_all(at)?;
                 self.start(at, machine)?;
             }
@@ -101,7 +102,7 @@ impl Run<'_> {
     }
 
     fn cut(&mut self, at: Time, machines: Vec<usize>, one_way: bool) -> Result<(), Failure> {
-        // Connections end with what was cut: who hears others again has noticed that.
+        // Connections end with the cut: a machine that hears others again has noticed that.
         self.notice_all(at)?;
         self.cut_off = machines.into_iter().collect();
         self.is_cut_one_way = one_way;
@@ -122,7 +123,7 @@ impl Run<'_> {
         runs(from) && runs(to) && (from_off == to_off || self.is_cut_one_way && to_off)
     }
 
-    /// What is under way between machines that do not reach each other is lost.
+    /// Loses everything in flight between machines that do not reach each other.
     fn lose(&mut self, at: Time) -> Result<(), Failure> {
         let under_way = std::mem::take(&mut self.links.under_way);
         let (kept, lost): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -137,7 +138,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A page that a machine has sent will not come: its connection has dropped it.
+    /// Notes that a page that a machine has sent will not come, because its connection has dropped it.
     pub(super) fn lost(
         &mut self,
         at: Time,
@@ -148,7 +149,7 @@ impl Run<'_> {
         self.on(at, machine, |machine| machine.taken(at, served, page))
     }
 
-    /// A machine notices which others it hears.
+    /// Makes a machine notice which others it hears.
     fn notice(&mut self, at: Time, machine: usize) -> Result<(), Failure> {
         let heard = (0..self.machines.len()).filter(|&other| self.reaches(other, machine));
         let members: BTreeSet<_> = heard.collect();
@@ -157,7 +158,7 @@ impl Run<'_> {
             self.members[machine] = members;
             return self.on(at, machine, |machine| machine.set_members(at, &ids));
         }
-        // What others have said before this one took them for alive goes with their connections.
+        // The announcements of others that took this one for alive are lost with their connections.
         for other in 0..self.machines.len() {
             if !self.members[machine].contains(&other) {
                 let other = NodeId(other as u64);
@@ -167,7 +168,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// All machines notice at the same time.
+    /// Makes all machines notice at the same time.
     pub(super) fn notice_all(&mut self, at: Time) -> Result<(), Failure> {
         (0..self.machines.len()).try_for_each(|machine| self.notice(at, machine))
     }

@@ -27,17 +27,17 @@ pub use outcome::ClusterOutcome;
 pub struct Cluster {
     /// The number of machines.
     pub nodes: usize,
-    /// Each of them.
+    /// The machine that each of them is.
     pub machine: Machine,
     /// The network.
     pub network: Network,
-    /// What they share, and the limits of that.
+    /// The extent of sharing, and the limits of a node.
     pub config: Config,
-    /// How they share files.
+    /// The way in which they share files.
     pub files: SharedFiles,
-    /// What happens to them, and when. Machines of which the first incident is a start are not there before.
+    /// The incidents, with their times. Machines whose first incident is a start do not exist before.
     pub incidents: Vec<(Time, Incident)>,
-    /// Nanoseconds until the last machine notices which others it hears. Each needs a time of its own.
+    /// Nanoseconds until the last machine notices which others it hears. Each takes a time of its own.
     pub notice_ns: u64,
 }
 
@@ -93,7 +93,7 @@ fn dealt(workload: &Workload, nodes: usize) -> Vec<Workload> {
 /// A machine that has broken a rule.
 type Failure = (usize, Broken);
 
-/// Events after the end of the last query, at most, until nothing is left to do for others.
+/// The most events after the end of the last query, until nothing is left to do for others.
 const LAST_STEPS_MAX: usize = 100_000;
 
 struct Run<'a> {
@@ -102,23 +102,23 @@ struct Run<'a> {
     workloads: &'a [Workload],
     policy: PolicyKind,
     options: Options,
-    /// Those that run.
+    /// The running machines.
     machines: Vec<Option<Simulation<'a>>>,
-    /// How often each has started.
+    /// The number of times that each has started.
     starts: Vec<u32>,
     crashed: Vec<Simulation<'a>>,
     links: Links,
-    /// What happens to the machines, by time and order.
+    /// The events of the machines, by time and order.
     happenings: BTreeMap<(Time, usize), Happening>,
-    /// How often a machine was to notice others.
+    /// The number of times that a machine was to notice others.
     noticed: usize,
     /// Machines that do not reach the others.
     cut_off: BTreeSet<usize>,
-    /// Whether the others reach them.
+    /// Whether the others reach the machines that are cut off.
     is_cut_one_way: bool,
     /// The machines that each one takes for alive.
     members: Vec<BTreeSet<usize>>,
-    /// The machines with something to do, by when.
+    /// The machines with something to do, by time.
     due: BTreeSet<(Time, usize)>,
     due_of: Vec<Option<Time>>,
     peer_bytes: u64,
@@ -160,7 +160,8 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    /// All queries have ended: once all machines know of all others, and what is under way has come, nothing is left.
+    /// Finishes the run after all queries have ended. Once all machines know of all others, and everything in flight
+    /// has come, nothing is left.
     fn finish(&mut self) -> Result<(), Failure> {
         self.happenings.clear();
         self.happen(self.now, Happening::Incident(Incident::Heal))?;
@@ -201,7 +202,7 @@ impl<'a> Run<'a> {
         self.on(now, machine, |_| Ok(()))
     }
 
-    /// Does something with a machine, if it runs, and passes on what it has sent.
+    /// Changes a machine, if it runs, and passes on the messages that it has sent.
     fn on(
         &mut self,
         now: Time,

@@ -19,7 +19,7 @@ pub struct Network {
     pub racks: Option<Racks>,
 }
 
-/// Racks of machines that follow each other. What goes from one to another passes the links of both switches.
+/// Racks of machines that follow each other. Messages from one to another pass the links of both switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Racks {
     /// The machines of a rack.
@@ -28,7 +28,7 @@ pub struct Racks {
     pub bytes_per_second: u64,
 }
 
-/// What happens next.
+/// An event of the network.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     /// The link of a machine has taken a page.
@@ -55,17 +55,17 @@ impl Event {
     }
 }
 
-/// The links of all machines, and what is under way.
+/// The links of all machines, and the messages in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     network: Network,
-    /// When the link of each machine is free, to send and to receive.
+    /// The times when the link of each machine is free, to send and to receive.
     free: Vec<[Time; 2]>,
-    /// When that of the switch of each rack is.
+    /// The times when the link of the switch of each rack is free.
     free_of_racks: Vec<[Time; 2]>,
-    /// A byte takes so many times as long on the link of each machine.
+    /// The factor by which a byte takes longer on the link of each machine.
     slow: Vec<u32>,
-    /// By time and order.
+    /// The events by time and order.
     pub(super) under_way: BTreeMap<(Time, u64), Event>,
     sequence: u64,
 }
@@ -83,7 +83,7 @@ impl Links {
         }
     }
 
-    /// The link of a machine carries one byte in `part` from now on.
+    /// Slows the link of a machine down to one byte in `part`.
     pub(super) fn slow(&mut self, node: NodeId, part: u32) {
         self.slow[node.0 as usize] = part.max(1);
     }
@@ -97,7 +97,7 @@ impl Links {
         self.under_way.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    /// A message without pages.
+    /// Sends a message without pages.
     pub(super) fn send(&mut self, now: Time, from: NodeId, to: NodeId, message: Message) {
         self.add(after(now, self.network.latency_ns), Event::Delivered { from, to, message });
     }
@@ -119,7 +119,7 @@ impl Links {
     pub(super) fn pop(&mut self) -> Option<(Time, Event)> {
         let ((now, _), event) = self.under_way.pop_first()?;
         if let Event::Taken { from, served: Served { node: to, get }, file, page, bytes } = event {
-            // It comes in while it goes out, unless another link on its way is busy.
+            // The page arrives while it is sent, unless another link on its way is busy.
             let mut come = after(now, self.network.latency_ns);
             if let Some(racks) = self.network.racks {
                 let rack_of = |node: NodeId| node.0 as usize / racks.machines.max(1);
@@ -144,7 +144,7 @@ impl Links {
     }
 }
 
-/// A page passes a link: it has passed when the link has been free for long enough.
+/// Passes a page over a link, which it has done when the link has been free for long enough.
 fn pass(come: &mut Time, free: &mut Time, busy_ns: u64) {
     *come = (*come).max(after(*free, busy_ns));
     *free = *come;

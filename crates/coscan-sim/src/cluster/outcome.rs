@@ -1,4 +1,4 @@
-//! What became of a run of a cluster.
+//! The outcome of a run of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::Run;
 use crate::outcome::Outcome;
 use crate::simulation::Simulation;
 
-/// A run of a cluster.
+/// The outcome of a run of a cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterOutcome {
     /// Nanoseconds until the last query ended.
@@ -17,11 +17,11 @@ pub struct ClusterOutcome {
     pub store_bytes: u64,
     /// Requests to the store.
     pub store_requests: u64,
-    /// When each page of each table was asked of the store, by all machines, in order.
+    /// The times when each page of each table was requested from the store, by all machines, in order.
     pub page_reads: BTreeMap<(usize, PageIndex), Vec<Time>>,
     /// Bytes sent from machine to machine.
     pub peer_bytes: u64,
-    /// Messages without pages, by what they are.
+    /// The number of messages without pages, by kind.
     pub messages: BTreeMap<&'static str, u64>,
     /// Loads of which some pages came from the store and some from other machines.
     pub mixed_loads: u64,
@@ -30,7 +30,7 @@ pub struct ClusterOutcome {
 }
 
 impl ClusterOutcome {
-    /// How often any page was asked of the store within this time, at most.
+    /// The most times that any page was requested from the store within this time.
     #[must_use]
     pub fn page_reads_max(&self, within_ns: u64) -> usize {
         let most = |reads: &Vec<Time>| {

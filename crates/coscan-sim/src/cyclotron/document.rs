@@ -36,7 +36,7 @@ struct Document {
     claim: Vec<ClaimForm>,
 }
 
-/// The parameters of a case: those of all, and its own in their place.
+/// The parameters of a case: those of all cases, replaced by its own.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
@@ -45,7 +45,7 @@ struct Parameters {
     link: BytesPerSecond,
     crossing: BytesPerSecond,
     latency: Nanoseconds,
-    /// So many nodes own everything; all if it is not given.
+    /// The number of nodes that own everything; all if not given.
     owners: Option<usize>,
     disk: BytesPerSecond,
     buffers: usize,
@@ -91,7 +91,7 @@ impl CyclotronSpec {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// If it is wrong: the text says where.
+    /// If it is wrong. The text says where.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let document: Document = toml::from_str(text).map_err(form)?;
         let case = |own: &toml::Table| {

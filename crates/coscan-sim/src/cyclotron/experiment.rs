@@ -6,7 +6,7 @@ use super::simulation::run_cyclotron;
 use crate::claim::{Claim, Judgement};
 use crate::published::PaperFigure;
 
-/// In claims and published figures of a ring, the name of what corresponds to a policy.
+/// The name that stands for a policy in claims and published figures of a ring.
 pub(super) const CIRCULATE: &str = "circulate";
 
 /// An experiment.
@@ -14,7 +14,7 @@ pub(super) const CIRCULATE: &str = "circulate";
 pub struct CyclotronSpec {
     /// Its name.
     pub name: String,
-    /// What is measured.
+    /// The title, which says what is measured.
     pub title: String,
     /// Its source, such as `[DC §5.4.2, Table 5.3]`.
     pub source: String,
@@ -75,7 +75,7 @@ impl CyclotronSpec {
     }
 }
 
-/// What was measured, on average over the seeds.
+/// The measurements, on average over the seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CyclotronResults {
     cases: Vec<(String, Vec<(CyclotronMetric, f64)>)>,

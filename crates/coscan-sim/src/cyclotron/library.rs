@@ -3,7 +3,7 @@
 use super::experiment::CyclotronSpec;
 use crate::spec::SpecError;
 
-/// Names and files.
+/// The names and the files.
 const FILES: &[(&str, &str)] = &[
     ("dc-figure5.6", include_str!("../../experiments/dc-figure5.6.toml")),
     ("dc-table5.3", include_str!("../../experiments/dc-table5.3.toml")),

@@ -16,7 +16,7 @@ pub(super) struct Picked {
     pub(super) running: Running,
 }
 
-/// What a worker does, for the query of a picker.
+/// The task of a worker, for the query of a picker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Task {
     /// The select on the fragment of a pin.
@@ -33,16 +33,16 @@ pub(super) struct Machine {
     /// Pins that wait for a fragment, by picker and pin.
     pub(super) waiting: BTreeMap<u32, Vec<(usize, usize)>>,
     pub(super) pickers: Vec<Option<Picked>>,
-    /// So many of them pick.
+    /// The number of pickers that pick.
     active_pickers: usize,
     pub(super) tasks: VecDeque<Task>,
     pub(super) busy_workers: usize,
-    /// Reads, the first under way.
+    /// Reads, of which the first is under way.
     pub(super) disk: VecDeque<u32>,
     /// Fragments for the link to the successor.
     pub(super) outgoing: VecDeque<FragmentHeader<u32>>,
     pub(super) is_sending: bool,
-    /// Since when the link has something to carry.
+    /// The time since which the link has had something to carry.
     pub(super) sending_since: Option<Time>,
     pub(super) sending_ns: u64,
     pub(super) sent: u64,
@@ -69,14 +69,14 @@ impl Machine {
         }
     }
 
-    /// Fragments that may be pinned besides those that are. One in transit is pinned in its buffer, which the application keeps
-    /// when it has been sent on, so transit need not give way first. [DC §5.2.4]
+    /// The number of fragments that may be pinned in addition to those that are. A fragment in transit is pinned in its
+    /// buffer, which the application keeps when it has been sent on, so transit need not shrink first. [DC §5.2.4]
     pub(super) fn room(&self, setup: &Cyclotron) -> usize {
         let pinned_max = setup.buffers - setup.transit_buffers_min;
         pinned_max.saturating_sub(self.application.pinned())
     }
 
-    /// Divides the buffers: transit has what is not pinned, and the cache what neither needs.
+    /// Divides the buffers: transit gets what is not pinned, and the cache what neither needs.
     pub(super) fn balance(&mut self, now: Time, setup: &Cyclotron) {
         let (used, pinned) = (self.ring.status().transit_buffers, self.application.pinned());
         let transit = setup.buffers - pinned.max(setup.application_buffers_min);
@@ -100,14 +100,14 @@ impl Machine {
         }
     }
 
-    /// A picker that is free, if so many may pick.
+    /// A free picker, if another one may pick.
     pub(super) fn free_picker(&self) -> Option<usize> {
         let busy = self.pickers.iter().flatten().count();
         let free = self.pickers.iter().position(Option::is_none);
         free.filter(|_| busy < self.active_pickers)
     }
 
-    /// Begins a query: its first X requests are eligible.
+    /// Begins a query, whose first X requests are eligible.
     pub(super) fn begin(&mut self, now: Time, picker: usize, query: Query, setup: &Cyclotron) {
         let first = query.pins.len().min(setup.queries.eligible);
         self.pickers[picker] = Some(Picked { since: now, running: Running::new(query) });
@@ -116,7 +116,7 @@ impl Machine {
         }
     }
 
-    /// A request becomes eligible: its pin executes when the fragment is here, at once if it is.
+    /// Makes a request eligible. Its pin executes when the fragment is here, at once if it is.
     fn request(&mut self, now: Time, picker: usize, pin: usize, setup: &Cyclotron) {
         let Some(picked) = &self.pickers[picker] else { return };
         let Some(&wanted) = picked.running.query.pins.get(pin) else { return };
@@ -131,7 +131,7 @@ impl Machine {
         }
     }
 
-    /// A pin executes. With it, the X-th request after its own becomes eligible. [DC §5.4.4, Figure 5.8]
+    /// Executes a pin. With it, the X-th request after its own becomes eligible. [DC §5.4.4, Figure 5.8]
     fn execute_pin(&mut self, now: Time, (picker, pin): (usize, usize), setup: &Cyclotron) {
         let picked = self.pickers[picker].as_ref().expect("its query runs");
         self.application.pin(picked.running.query.pins[pin].fragment);
@@ -139,14 +139,14 @@ impl Machine {
         self.request(now, picker, pin + setup.queries.eligible, setup);
     }
 
-    /// A fragment was taken from the ring: all pins that wait for it execute.
+    /// Executes all pins that wait for a fragment that was taken from the ring.
     pub(super) fn taken(&mut self, now: Time, fragment: u32, setup: &Cyclotron) {
         for pin in self.waiting.remove(&fragment).unwrap_or_default() {
             self.execute_pin(now, pin, setup);
         }
     }
 
-    /// A worker has done its task. Returns the time since which the query ran, if that was its last.
+    /// Ends the task of a worker. Returns the time since which the query ran, if that was its last task.
     pub(super) fn done(&mut self, task: Task) -> Option<Time> {
         self.busy_workers -= 1;
         let (Task::Select { picker, .. } | Task::Operator { picker }) = task;
@@ -177,7 +177,8 @@ impl Machine {
         })
     }
 
-    /// Whether queries here block each other for ever: all that could be pinned is, and nothing runs that would unpin.
+    /// Whether queries here block each other for ever: everything that could be pinned is, and nothing runs that would
+    /// unpin.
     pub(super) fn is_blocked(&self, setup: &Cyclotron) -> bool {
         self.pickers.iter().any(Option::is_some)
             && self.tasks.is_empty()

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// Fragments outside of transit.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Application {
-    /// How often each is pinned.
+    /// The number of times that each fragment is pinned.
     pinned: BTreeMap<u32, usize>,
-    /// No longer pinned, the longest ago first.
+    /// Fragments that are no longer pinned, the longest ago first.
     cached: VecDeque<u32>,
 }
 
@@ -38,7 +38,7 @@ impl Application {
         }
     }
 
-    /// Evicts until at most so many are cached.
+    /// Evicts until at most `cached_max` fragments are cached.
     pub(super) fn evict(&mut self, cached_max: usize) {
         while self.cached.len() > cached_max {
             self.cached.pop_front();

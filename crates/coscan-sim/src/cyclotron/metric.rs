@@ -1,4 +1,4 @@
-//! What is measured of a run.
+//! The metrics of a run.
 
 use serde::Deserialize;
 
@@ -11,15 +11,15 @@ use super::setup::Cyclotron;
 pub enum CyclotronMetric {
     /// Seconds of a query, on average.
     ResponseS,
-    /// The same for each gigabyte that any query touches.
+    /// Seconds of a query, on average, for each gigabyte that any query touches.
     ResponseSPerGb,
     /// Queries per second.
     Throughput,
-    /// The same for each node.
+    /// Queries per second and node.
     ThroughputPerNode,
     /// Gigabytes per second of the fastest link between neighbours, while it has something to carry.
     FastestLinkGb,
-    /// The same of the slowest.
+    /// Gigabytes per second of the slowest link between neighbours, while it has something to carry.
     SlowestLinkGb,
     /// Seconds of a query at the nodes at the edges of switches, divided by those of the nodes next to them.
     EdgeToNeighbours,
@@ -36,7 +36,7 @@ pub enum CyclotronMetric {
 }
 
 impl CyclotronMetric {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Self; 12] = [
         Self::ResponseS,
         Self::ResponseSPerGb,
@@ -52,7 +52,7 @@ impl CyclotronMetric {
         Self::MessagesPerTake,
     ];
 
-    /// What it is called in tables.
+    /// The name in tables.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl CyclotronMetric {
         }
     }
 
-    /// Its value in a run. A run in which queries blocked each other has no times.
+    /// The value of the metric in a run. A run in which queries blocked each other has no times.
     #[must_use]
     pub fn value(self, setup: &Cyclotron, run: &CyclotronOutcome) -> Option<f64> {
         let links = run.bytes_per_second.iter().map(|rate| rate / 1e9);
@@ -100,7 +100,8 @@ fn edge_to_neighbours(setup: &Cyclotron, run: &CyclotronOutcome) -> f64 {
     let (mut edges, mut next, mut end) = (0.0, 0.0, 0);
     for at_switch in &setup.switches {
         end += at_switch;
-        // The last node of one switch and the first of the next; beside them the last but one and the second.
+        // The last node of one switch and the first of the next; beside them the last but one and
+        // the second.
         edges += run.response_s(Some(end - 1)) + run.response_s(Some(end % nodes));
         next += run.response_s(Some(end - 2)) + run.response_s(Some((end + 1) % nodes));
     }

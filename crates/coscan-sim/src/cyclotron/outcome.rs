@@ -7,13 +7,13 @@ use coscan_core::Time;
 pub struct CyclotronQuery {
     /// The node that picked it.
     pub node: usize,
-    /// When.
+    /// The time when it was picked.
     pub start: Time,
     /// Nanoseconds until its result was there.
     pub response_ns: u64,
 }
 
-/// A run of a ring.
+/// The outcome of a run of a ring.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CyclotronOutcome {
     /// The queries that ended, in that order.
@@ -37,7 +37,7 @@ pub struct CyclotronOutcome {
 }
 
 impl CyclotronOutcome {
-    /// Seconds of a query, on average; of those of one node if one is given.
+    /// Seconds of a query, on average. If a node is given, only its queries count.
     #[must_use]
     pub fn response_s(&self, node: Option<usize>) -> f64 {
         let here = self.queries.iter().filter(|query| node.is_none_or(|node| query.node == node));

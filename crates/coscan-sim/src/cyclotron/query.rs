@@ -1,4 +1,4 @@
-//! A query: what it pins, and the operators that let go of it.
+//! A query: its pins, and the operators that release them.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ impl Query {
     }
 }
 
-/// A query that runs.
+/// A running query.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     pub(super) query: Query,
@@ -74,19 +74,19 @@ impl Running {
         Self { query, missing, done: 0, is_operator_running: false }
     }
 
-    /// A select has run.
+    /// Notes that a select has run.
     pub(super) fn selected(&mut self, pin: usize) {
         self.missing[self.query.pins[pin].operator] -= 1;
     }
 
-    /// Whether the next operator can run now; it counts as running from then on.
+    /// Whether the next operator can run now. It then counts as running.
     pub(super) fn start_operator(&mut self) -> bool {
         let is_ready = !self.is_operator_running && self.missing.get(self.done) == Some(&0);
         self.is_operator_running |= is_ready;
         is_ready
     }
 
-    /// The operator has run. Returns the fragments that it lets go of.
+    /// Notes that the operator has run. Returns the fragments that it releases.
     pub(super) fn operated(&mut self) -> Vec<u32> {
         let kept = self.query.pins.iter().filter(|pin| pin.is_kept && pin.operator == self.done);
         let kept = kept.map(|pin| pin.fragment).collect();

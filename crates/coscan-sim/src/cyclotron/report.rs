@@ -77,7 +77,7 @@ fn join(values: impl Iterator<Item = f64>) -> String {
     values.map(number).collect::<Vec<_>>().join(", ")
 }
 
-/// Three digits.
+/// A number with three digits.
 fn number(value: f64) -> String {
     match value.abs() {
         large if large >= 99.95 => format!("{value:.0}"),

@@ -6,8 +6,8 @@ use crate::disk::transfer_ns;
 
 /// A ring of nodes that are alike, the network between them, and the queries.
 ///
-/// Sizes are in bytes, rates in bytes per second, times in nanoseconds. All fragments have the same size, and a buffer holds
-/// one.
+/// Sizes are in bytes, rates in bytes per second, times in nanoseconds. All fragments have the same size, and a buffer
+/// holds one fragment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cyclotron {
     /// Nodes at each switch, clockwise. A node's link to its successor crosses switches where a switch ends.
@@ -18,7 +18,7 @@ pub struct Cyclotron {
     pub crossing_bytes_per_second: u64,
     /// Nanoseconds that any message takes to a neighbour.
     pub latency_ns: u64,
-    /// Who owns the fragments.
+    /// The ownership of the fragments.
     pub ownership: Ownership,
     /// Bytes per second of an owner's disk.
     pub disk_bytes_per_second: u64,
@@ -36,19 +36,19 @@ pub struct Cyclotron {
     pub queries: Queries,
 }
 
-/// Who owns the fragments.
+/// The ownership of fragments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ownership {
     /// All nodes, by rendezvous hashing.
     Hash,
-    /// The first so many nodes, in turn. [DC §5.4] has 16.
+    /// The first nodes, in turn. [DC §5.4] has 16.
     First(usize),
 }
 
 /// Queries over one table: each selects on some random columns, joins them and projects three [DC §5.4].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Queries {
-    /// All of them; a node's pickers take them one after another.
+    /// The number of queries. A node's pickers take them one after another.
     pub count: usize,
     /// Columns that any query touches.
     pub columns: usize,
@@ -58,7 +58,7 @@ pub struct Queries {
     pub fragment_bytes: u64,
     /// Columns of a query.
     pub columns_per_query: usize,
-    /// Joins of a query, each behind packs of its columns: it runs when all of them are there.
+    /// Joins of a query, each behind packs of its columns. A join runs when all of them are there.
     pub joins: usize,
     /// Columns that are projected at the end.
     pub projected: usize,
@@ -67,11 +67,11 @@ pub struct Queries {
     pub kept: (f64, f64),
     /// Requests of a query that are eligible at once: X of [DC §5.4.4].
     pub eligible: usize,
-    /// Queries that a node runs at once, at most.
+    /// The most queries that a node runs at once.
     pub pickers: usize,
-    /// Whether a node begins with one picker, gets another while it waits for data and has buffers for all that one more query
-    /// can pin, and loses one while its workers are short [DC §5.4.4]. It waits, we assume, with less than half of its workers
-    /// busy.
+    /// Whether a node begins with one picker, gets another while it waits for data and has buffers for all that one
+    /// more query can pin, and loses one while its workers are short [DC §5.4.4]. We assume that it waits if less than
+    /// half of its workers are busy.
     pub adapts_pickers: bool,
     /// Nanoseconds of a worker for a select on a fragment. Not stated in `[DC]`.
     pub select_ns: u64,
@@ -93,7 +93,7 @@ impl Cyclotron {
         self.fragments() as u64 * self.queries.fragment_bytes
     }
 
-    /// Fragments that any query touches: those of a column follow each other.
+    /// The number of fragments that any query touches. Those of a column follow each other.
     #[must_use]
     pub fn fragments(&self) -> usize {
         self.queries.columns * self.queries.partitions

@@ -14,7 +14,7 @@ use crate::random::Random;
 /// Runs the queries of a ring. Everything random follows from the seed.
 ///
 /// # Panics
-/// If a node breaks a rule of the protocol, or the ring stands still: bugs, not outcomes.
+/// If a node breaks a rule of the protocol, or the ring stands still. These are bugs, not outcomes.
 #[must_use]
 pub fn run_cyclotron(setup: &Cyclotron, seed: u64) -> CyclotronOutcome {
     let mut random = Random::new(seed);
@@ -44,7 +44,7 @@ pub fn run_cyclotron(setup: &Cyclotron, seed: u64) -> CyclotronOutcome {
     run.outcome()
 }
 
-/// What happens at a node.
+/// An event at a node.
 #[derive(Clone, Debug)]
 enum Event {
     Message {
@@ -70,11 +70,11 @@ struct Run<'a> {
     now: Time,
     agenda: BTreeMap<(Time, u64), Event>,
     next_event: u64,
-    /// When nodes want to be called, by time and node.
+    /// The times when nodes are to be called, by time and node.
     timers: BTreeSet<(Time, usize)>,
     timer_of: Vec<Option<Time>>,
     machines: Vec<Machine>,
-    /// Those that nobody has picked.
+    /// The queries that are not picked yet.
     queries: VecDeque<Query>,
     outcome: CyclotronOutcome,
 }
@@ -138,7 +138,7 @@ impl Run<'_> {
         self.next_event += 1;
     }
 
-    /// A free picker takes the oldest query. Returns whether one did.
+    /// Lets a free picker take the oldest query. Returns whether one did.
     fn pick(&mut self, node: usize) -> bool {
         let Some(picker) = self.machines[node].free_picker() else { return false };
         let Some(query) = self.queries.pop_front() else { return false };
@@ -152,7 +152,7 @@ impl Run<'_> {
         self.outcome.total_ns = self.now.0;
     }
 
-    /// Carries out what a node wants done, and what it has room for now.
+    /// Carries out the actions of a node, and what it has room for now.
     fn settle(&mut self, node: usize) {
         loop {
             while let Some(action) = self.machines[node].ring.poll_action() {
@@ -235,7 +235,7 @@ impl Run<'_> {
         }
     }
 
-    /// The link carries one fragment at a time, and only if the successor has a buffer for it.
+    /// Starts the link, which carries one fragment at a time, and only if the successor has a buffer for it.
     fn start_link(&mut self, node: usize) {
         let successor = (node + 1) % self.machines.len();
         let machine = &mut self.machines[node];

@@ -44,7 +44,7 @@ impl Request {
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     device: Device,
-    /// For each table, the address of each page: tables lie one behind another, pages in the order of the layout.
+    /// The address of each page of each table. Tables lie one behind another, pages in the order of the layout.
     starts: Vec<Vec<u64>>,
     layouts: Vec<Arc<Layout>>,
     now: Time,
@@ -128,7 +128,7 @@ impl Reader {
         }
     }
 
-    /// A load in flight is urgent from now on.
+    /// Makes a load in flight urgent.
     pub(crate) fn escalate(&mut self, load: LoadId) {
         match &mut self.device {
             Device::Perfect(perfect) => perfect.escalate(load),

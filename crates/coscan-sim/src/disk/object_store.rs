@@ -14,7 +14,7 @@ pub(super) struct ObjectStore {
     requests_max: usize,
     /// Requests that wait for others to end.
     queue: Waiting<Request>,
-    /// Requests whose first byte is on its way, by when it arrives and order of submission.
+    /// Requests whose first byte has not arrived, by its time of arrival and order of submission.
     beginning: BTreeMap<(Time, u64), Request>,
     /// Requests being transferred: the work is the page being transferred, the pages are the rest of the request.
     passing: ProcessorSharing<Request>,

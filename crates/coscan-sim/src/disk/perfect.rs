@@ -16,7 +16,7 @@ impl Perfect {
         Self { ns_per_chunk, device: ServiceQueues::new(1, 0, true) }
     }
 
-    /// Submits a load, all its requests at once: its pages share the time by their bytes.
+    /// Submits a load, all its requests at once. Its pages share the time by their bytes.
     pub(super) fn submit(&mut self, now: Time, requests: &[Request]) {
         let Some(&Request { load, urgent, .. }) = requests.first() else { return };
         let bytes = u128::from(requests.iter().map(Request::bytes).sum::<u64>()).max(1);

@@ -39,7 +39,7 @@ pub(super) struct ServiceQueues {
     devices: Vec<DeviceQueue>,
     /// Pages by number, with the number of devices that have still to read a part of each.
     expected: BTreeMap<u64, (Arrival, usize)>,
-    /// By time and number.
+    /// Pages that have arrived, by time and number.
     arrived: BTreeMap<(Time, u64), Arrival>,
     pages: u64,
 }
@@ -61,7 +61,7 @@ impl ServiceQueues {
         self.devices.len()
     }
 
-    /// Adds a page that `parts` devices read parts of; returns its number.
+    /// Adds a page that `parts` devices read parts of. Returns its number.
     pub(super) fn expect(&mut self, now: Time, arrival: Arrival, parts: usize) -> u64 {
         self.pages += 1;
         if parts == 0 {
@@ -82,7 +82,7 @@ impl ServiceQueues {
         }
     }
 
-    /// The remaining jobs of a load are urgent from now on.
+    /// Makes the remaining jobs of a load urgent.
     pub(super) fn escalate(&mut self, load: LoadId) {
         for device in &mut self.devices {
             device.waiting.escalate(|job| job.load == load);

@@ -14,13 +14,13 @@ fn layout(pages: &[u64]) -> Arc<Layout> {
     Arc::new(builder.build())
 }
 
-/// Submits these loads (time, pages) and returns when each page arrives: load, page, time.
+/// Submits these loads (time, pages). Returns when each page arrives: load, page, time.
 fn arrivals(reader: &mut Reader, loads: &[(u64, &[u32])]) -> Vec<(u64, u32, u64)> {
     let loads: Vec<_> = loads.iter().map(|&(at, pages)| (at, false, pages)).collect();
     arrivals_urgent(reader, &loads)
 }
 
-/// The same with loads of which some are urgent.
+/// Submits loads of which some are urgent. Returns when each page arrives: load, page, time.
 fn arrivals_urgent(reader: &mut Reader, loads: &[(u64, bool, &[u32])]) -> Vec<(u64, u32, u64)> {
     let mut arrivals = Vec::new();
     let mut drain = |reader: &mut Reader, until: u64| {
@@ -54,7 +54,7 @@ fn a_head_moves_only_if_the_next_request_lies_elsewhere() {
     // A byte a nanosecond, 50 ns a seek.
     let disk = Disk::SeekTransfer { seek_ns: 50, bytes_per_second: 1_000_000_000 };
     let mut reader = Reader::new(disk, 8, vec![layout(&[10, 20, 30, 40])]);
-    // Pages 0 and 1 are one request after one seek; 2 goes on from there; 0 is elsewhere; 3 is elsewhere again.
+    // Pages 0 and 1 are one request after one seek; 2 continues from there; 0 is elsewhere; 3 is elsewhere again.
     let arrived = arrivals(&mut reader, &[(0, &[0, 1]), (0, &[2]), (0, &[0, 3])]);
     assert_eq!(arrived, [(0, 0, 60), (0, 1, 80), (1, 2, 110), (2, 0, 170), (2, 3, 260)]);
     assert_eq!((reader.requests, reader.busy_ns), (4, 260));
@@ -142,7 +142,7 @@ fn each_device_of_an_array_turns_to_what_is_urgent_by_itself() {
     let disk = Disk::Raid { devices, seek_ns: 5, bytes_per_second: 1_000_000_000, stripe_bytes };
     let mut reader = Reader::new(disk, 100, vec![layout(&[40, 10, 10, 10])]);
     // Page 0 is two stripes on each device, 5 to 25. Page 3, asked for at 10, is on the first one, 10 bytes behind that:
-    // 5 and 10 ns; then the head goes back to page 1. The second device goes on with page 2, right behind page 0.
+    // 5 and 10 ns; then the head goes back to page 1. The second device continues with page 2, right behind page 0.
     let loads: [(u64, bool, &[u32]); 3] = [(0, false, &[0, 1]), (0, false, &[2]), (10, true, &[3])];
     let arrived = arrivals_urgent(&mut reader, &loads);
     assert_eq!(arrived, [(0, 0, 25), (1, 2, 35), (2, 3, 40), (0, 1, 55)]);

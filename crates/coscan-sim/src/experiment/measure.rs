@@ -74,7 +74,8 @@ impl Run {
         Some(value)
     }
 
-    /// A query that takes no time alone counts as one that takes a nanosecond.
+    /// The latency of a query as a multiple of its latency alone. A query that takes no time alone counts as one that
+    /// takes a nanosecond.
     fn normalized(&self, query: usize) -> f64 {
         let alone_ns = self.prepared.standalone_ns[query].max(1);
         self.outcome.queries[query].latency_ns() as f64 / alone_ns as f64
@@ -92,7 +93,7 @@ impl Run {
         selected.map(|(position, _)| position).collect()
     }
 
-    /// Those of these queries that asked for this order, if any did.
+    /// The queries of these that asked for this order, if any did.
     fn of_order(&self, queries: &[usize], order: Order) -> Option<Vec<usize>> {
         let orders: Vec<Order> =
             self.prepared.workload.queries().map(|query| query.order).collect();
@@ -101,7 +102,7 @@ impl Run {
         (!of_order.is_empty()).then_some(of_order)
     }
 
-    /// Those of these queries that read the fewest rows.
+    /// The queries of these that read the fewest rows.
     fn shortest(&self, queries: &[usize]) -> Vec<usize> {
         let rows: Vec<u64> =
             self.prepared.workload.queries().map(|query| query.row_count()).collect();
@@ -119,7 +120,7 @@ fn average(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
-/// The smallest of the values that so many percent of them do not exceed; 0 of none.
+/// The smallest of the values that this percentage of them does not exceed; 0 if there are none.
 fn percentile(percent: usize, values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);

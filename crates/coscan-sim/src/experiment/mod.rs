@@ -1,7 +1,7 @@
 //! Experiments by name, the papers' and a few of our own, and runs of their cases.
 //!
-//! [`Prepared`] is a case with a seed; it runs under any number of policies and gives a [`Run`] for each, from which
-//! [`Run::value`] takes metrics. Runs do not depend on each other: the caller may spread them over threads.
+//! [`Prepared`] is a case with a seed. It runs under any number of policies and gives a [`Run`] for each, from which
+//! [`Run::value`] takes metrics. Runs do not depend on each other, so the caller may spread them over threads.
 
 mod measure;
 mod potential;
@@ -25,16 +25,16 @@ pub use crate::library::{file, names};
 /// An experiment by its name.
 ///
 /// # Errors
-/// If there is none of this name; the text lists all names.
+/// If there is none of this name. The text lists all names.
 pub fn find(name: &str) -> Result<Spec, FindError> {
     let text = file(name).ok_or_else(|| FindError::Unknown(name.to_owned()))?;
     Ok(Spec::parse(text)?)
 }
 
-/// Why an experiment could not be found.
+/// The reason why an experiment could not be found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
-    /// There is none of this name.
+    /// No experiment has this name.
     #[error("there is no experiment `{0}`; choose from {list}, or name a file", list = names().collect::<Vec<_>>().join(", "))]
     Unknown(String),
     /// Its file is wrong.
@@ -56,7 +56,7 @@ pub struct Prepared {
     /// Latency of each query alone, with an empty pool, in nanoseconds [CS07 §5.2], in the order of
     /// [`Outcome::queries`].
     pub standalone_ns: Vec<u64>,
-    /// Bytes of all pages that any query needs: each has to be read once.
+    /// Bytes of all pages that any query needs. Each has to be read once.
     pub bytes_compulsory: u64,
     /// Bytes that any schedule has to read with this pool, see [`bound::lower_bound_bytes`].
     pub bytes_lower_bound: u64,

@@ -9,7 +9,7 @@ use super::Run;
 use crate::outcome::EventKind;
 use crate::workload::{Query, Workload};
 
-/// Amounts that are distinguished: needed by 1, 2, 3, 4 scans, and by 5 or more.
+/// The number of amounts that are distinguished: needed by 1, 2, 3, 4 scans, and by 5 or more.
 const LAYERS: usize = 5;
 
 /// The sharing potential at a moment.
@@ -17,7 +17,7 @@ const LAYERS: usize = 5;
 pub struct Potential {
     /// The time.
     pub at: Time,
-    /// Bytes of pages that exactly 1, 2, 3 and 4 scans have still to be handed, and 5 or more.
+    /// Bytes of pages that exactly 1, 2, 3 and 4 scans, and 5 or more, have not been handed yet.
     pub bytes: [u64; LAYERS],
 }
 
@@ -27,7 +27,7 @@ struct NeedCounts<'a> {
     queries: Vec<&'a Query>,
     /// The number of scans that need a page, by table and page.
     scans: BTreeMap<(usize, PageIndex), usize>,
-    /// For each query, how many of its chunks that it has not been handed yet need a page.
+    /// For each query, the number of its chunks not handed out yet that need each page.
     chunks: Vec<BTreeMap<PageIndex, usize>>,
     bytes: [u64; LAYERS],
 }
@@ -71,7 +71,7 @@ impl<'a> NeedCounts<'a> {
         }
     }
 
-    /// The number of scans that need a page changes by one.
+    /// Changes the number of scans that need a page by one.
     fn change(&mut self, table: usize, page: PageIndex, by: isize) {
         let bytes = self.workload.tables[table].layout.bytes_of(page);
         let scans = self.scans.entry((table, page)).or_default();

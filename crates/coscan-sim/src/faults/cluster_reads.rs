@@ -1,4 +1,4 @@
-//! How often clusters read a page when machines crash, start and are cut off.
+//! The number of times that clusters read a page when machines crash, start and are cut off.
 
 use coscan_core::{Index, PageIndex, PolicyKind};
 use coscan_ring::Sharing;
@@ -6,26 +6,27 @@ use coscan_ring::Sharing;
 use super::random_cluster::{RandomCluster, random_cluster};
 use crate::cluster::Incident;
 
-/// Ten seconds, where an owner counts as gone after 1.5 s of silence.
+/// A window is `WINDOWS / OF_SILENCES` times the silence after which an owner counts as gone: ten seconds for 1.5 s.
 const WINDOWS: u64 = 20;
 const OF_SILENCES: u64 = 3;
 
-/// Reads of one page within ten seconds, at most.
+/// The most reads of one page within ten seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClusterReads {
-    /// Without incidents, at least one.
+    /// The reads without incidents, at least one.
     pub healthy: usize,
-    /// With them.
+    /// The reads with incidents.
     pub reads: usize,
-    /// How many there may be: each incident may cost what a healthy cluster reads once more, since what a machine has is
-    /// gone or out of reach. Some may do so twice: a start, as the machine may have crashed for it; one-way cuts and slow
-    /// links, as the machine is taken for alive: the runner-up reads for those that it does not answer in time, and others
-    /// read for themselves.
+    /// The most reads that there may be. Each incident may cost the reads of a healthy cluster once more, since the
+    /// pages of a machine are gone or out of reach. Some may do so twice: a start, because the machine may have crashed
+    /// for it; one-way cuts and slow links, because the machine is taken for alive, so the runner-up reads for those
+    /// that it does not answer in time, and others read for themselves.
     pub reads_max: usize,
 }
 
-/// How often the cluster of a seed reads a page. Its pools hold all tables, as what is evicted when differs from run to run,
-/// and no read fails. With one crash or cut this is the rule that a page is read at most twice as often as without.
+/// Counts the reads of a page by the cluster of a seed. Its pools hold all tables, since evictions differ from run to
+/// run, and no read fails. With one crash or cut this is the rule that a page is read at most twice as often as
+/// without.
 ///
 /// # Errors
 /// The rule that it breaks.
@@ -38,7 +39,7 @@ pub fn cluster_reads(seed: u64) -> Result<ClusterReads, String> {
         let pages = (0..table.layout.page_count()).map(PageIndex::from_usize);
         pages.map(|page| table.layout.bytes_of(page))
     });
-    // With space for what is being read, too.
+    // There is space for pages that are being read, too.
     workload.pool_bytes = 10 * pages.sum::<u64>();
     let within_ns = cluster.cluster.config.silence_ns * WINDOWS / OF_SILENCES;
     let reads_of = |cluster: &RandomCluster| {
@@ -57,7 +58,7 @@ pub fn cluster_reads(seed: u64) -> Result<ClusterReads, String> {
     Ok(ClusterReads { healthy, reads, reads_max })
 }
 
-/// What is wrong with how often the cluster of a seed reads a page, if anything is.
+/// The violation of the bound on reads of a page by the cluster of a seed, if there is one.
 #[must_use]
 pub fn read_too_often(seed: u64) -> Option<String> {
     match cluster_reads(seed) {

@@ -36,15 +36,15 @@ pub struct Rates {
     pub pruned_query_percent: u64,
     /// Chunks whose pages are released before the work on them is done.
     pub early_release_percent: u64,
-    /// Queries after whose start the limit of the pool changes, to between nothing and twice its first value; every other
-    /// time the first value returns later.
+    /// Queries after whose start the limit of the pool changes, to between nothing and twice its first value. Every
+    /// other time the first value returns later.
     pub pool_change_percent: u64,
     /// The bound, in nanoseconds after the start of the load or query, within which each of these happens.
     pub within_ns: u64,
 }
 
 impl Faults {
-    /// `None`, and the same rates without one kind of fault, for each kind with a rate above 0.
+    /// `None`, and these rates without one kind of fault, for each kind with a rate above 0.
     fn fewer(self) -> Vec<Option<Self>> {
         let kinds: [fn(&mut Rates) -> &mut u64; 7] = [
             |rates| &mut rates.slow_load_percent,
@@ -155,7 +155,7 @@ impl FaultInjector {
         early.then(|| self.random.below(work_ns.max(1)))
     }
 
-    /// Chunks to prune: about half, and some that were never needed.
+    /// The chunks to prune: about half, and some that were never needed.
     pub(crate) fn chunks_to_prune(
         &mut self,
         chunks: impl Iterator<Item = ChunkIndex>,

@@ -15,10 +15,10 @@ use crate::simulation::{Options, run};
 use crate::violation::{Rule, Violation};
 use crate::workload::{Cost, Query, Stream, Table, Workload};
 
-/// The space timeout in nanoseconds; times in a case are of that order.
+/// The space timeout in nanoseconds. Times in a case are of that order.
 pub(super) const SPACE_TIMEOUT_NS: u64 = 10_000;
 
-/// The longest wait, as a multiple of the sum of the space timeout and the delay: a case is so small that nothing else
+/// The longest wait, as a multiple of the sum of the space timeout and the delay. A case is so small that nothing else
 /// in it takes as long.
 const WAIT_MAX: u64 = 6;
 
@@ -43,7 +43,7 @@ impl RandomCase {
         self.catch_panic(policy, run)
     }
 
-    /// A failed assertion of the manager is a broken rule.
+    /// Turns a failed assertion of the manager into a broken rule.
     pub(super) fn catch_panic<T>(
         &self,
         policy: PolicyKind,
@@ -63,8 +63,8 @@ impl RandomCase {
         })
     }
 
-    /// A smaller case that breaks a rule under the same policy: streams, queries and kinds of faults are left out one by
-    /// one as long as it still does.
+    /// A smaller case that breaks a rule under the same policy. Streams, queries and kinds of faults are left out one
+    /// by one as long as a rule is still broken.
     #[must_use]
     pub fn shrink(mut self, policy: PolicyKind) -> Self {
         while let Some(smaller) = self.smaller().into_iter().find(|case| case.run(policy).is_err())
@@ -99,8 +99,8 @@ impl RandomCase {
     }
 }
 
-/// The rule that the case of a seed breaks, if any, and the smallest case that still breaks one: under every policy, and
-/// under one with other switches, a different one for each seed.
+/// The rule that the case of a seed breaks, if any, and the smallest case that still breaks one. The case runs under
+/// every policy, and under one with other switches, a different one for each seed.
 #[must_use]
 pub fn broken(seed: u64) -> Option<String> {
     let variants: Vec<_> = PolicyKind::variants().collect();
@@ -194,7 +194,7 @@ fn stream(random: &mut Random, tables: &[Table]) -> Stream {
     Stream { start, queries, ..Stream::default() }
 }
 
-/// Short queries that keep coming: a scan that waits for a pause between them waits long.
+/// Short queries that keep coming. A scan that waits for a pause between them waits long.
 fn background_stream(random: &mut Random, tables: &[Table]) -> Stream {
     let short = |random: &mut Random| {
         let query = query(random, tables);

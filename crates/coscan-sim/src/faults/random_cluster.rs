@@ -31,8 +31,8 @@ impl RandomCluster {
         self.case.catch_panic(policy, || run_cluster(workload, &self.cluster, policy, *options))
     }
 
-    /// A smaller one that breaks a rule: incidents, streams, queries and kinds of faults are left out one by one as long as it
-    /// still does.
+    /// A smaller cluster that breaks a rule. Incidents, streams, queries and kinds of faults are left out one by one as
+    /// long as a rule is still broken.
     #[must_use]
     pub fn shrink(mut self, policy: PolicyKind) -> Self {
         while let Some(smaller) =

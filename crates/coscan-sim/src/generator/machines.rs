@@ -4,7 +4,7 @@ use super::tables::Table;
 use super::{between, count_between};
 use crate::random::Random;
 
-/// Chunks of the widest table that fit into every pool, at least.
+/// The least number of chunks of the widest table that fit into every pool.
 const POOL_CHUNKS_MIN: f64 = 6.0;
 
 /// A machine of the file.
@@ -38,7 +38,7 @@ fn disk(random: &mut Random) -> Machine {
     }
 }
 
-/// One device; bounds of seeks in milliseconds, of the bandwidth in megabytes per second.
+/// A machine with one device. The bounds of seeks are in milliseconds, those of the bandwidth in megabytes per second.
 fn head(random: &mut Random, what: &str, seek_ms: (f64, f64), mb: (f64, f64)) -> Machine {
     let seek = between(random, seek_ms.0, seek_ms.1);
     let mb = between(random, mb.0, mb.1);

@@ -13,9 +13,9 @@ use std::fmt::Write as _;
 use crate::random::Random;
 
 /// The workload file of a seed: one to three tables in row or column layout; a hard disk, an SSD, an array or an object
-/// store; 1 to 16 cores; a pool of 4 to 60 % of the tables; 2 to 20 streams of scans of all lengths, fast and slow, some
-/// in order; in some of them dashboards and lookups as well. What the file leaves open (which rows, which query, when)
-/// follows from the seed of [`crate::Case::workload`].
+/// store; 1 to 16 cores; a pool of 4 to 60 % of the tables; 2 to 20 streams of scans of all lengths, fast and slow,
+/// some in order; in some of them dashboards and lookups as well. What the file leaves open (which rows, which query,
+/// when) follows from the seed of [`crate::Case::workload`].
 #[must_use]
 pub fn random_file(seed: u64) -> String {
     let mut random = Random::new(seed);
@@ -45,7 +45,7 @@ fn between(random: &mut Random, low: f64, high: f64) -> f64 {
     two_digits(low * (high / low).powf(random.unit()))
 }
 
-/// The same, a whole number.
+/// A whole number from `low` to `high`, evenly on a logarithmic scale, with two significant digits.
 fn count_between(random: &mut Random, low: f64, high: f64) -> u64 {
     between(random, low, high).round() as u64
 }

@@ -13,7 +13,7 @@ pub(super) struct Query {
     pub(super) text: String,
 }
 
-/// For each table a fast query, mostly a slow one, too, and at times lookups.
+/// Draws for each table a fast query, mostly a slow one, too, and at times lookups.
 pub(super) fn draw(random: &mut Random, tables: &[Table]) -> Vec<Query> {
     let mut queries = Vec::new();
     let lookups = random.percent(25);
@@ -44,7 +44,7 @@ fn scan(random: &mut Random, kind: &str, table: &Table, ns_per_byte: f64, worker
     Query { name, is_lookup: false, text }
 }
 
-/// Some rows that an index finds.
+/// A query for some rows that an index finds.
 fn lookup(random: &mut Random, table: &Table) -> Query {
     let name = format!("lookup_{}", table.name);
     let mut text = head(random, &name, table);
@@ -53,7 +53,7 @@ fn lookup(random: &mut Random, table: &Table) -> Query {
     Query { name, is_lookup: true, text }
 }
 
-/// Its table and columns: each column with a probability of one half, at least one.
+/// The table and columns of a query: each column with a probability of one half, at least one.
 fn head(random: &mut Random, name: &str, table: &Table) -> String {
     let mut text = format!("[query.{name}]\ntable = \"{}\"\n", table.name);
     if !table.columns.is_empty() {
@@ -71,7 +71,7 @@ fn head(random: &mut Random, name: &str, table: &Table) -> String {
     text
 }
 
-/// Streams of these queries; `read_s` is the time of the disk for all tables, in seconds.
+/// Draws streams of these queries. `read_s` is the time of the disk for all tables, in seconds.
 pub(super) fn draw_streams(random: &mut Random, queries: &[Query], read_s: f64) -> Part {
     let (scans, lookups): (Vec<_>, Vec<_>) = queries.iter().partition(|query| !query.is_lookup);
     let scans: Vec<_> = scans.iter().map(|query| query.name.as_str()).collect();
@@ -120,7 +120,7 @@ pub(super) fn draw_streams(random: &mut Random, queries: &[Query], read_s: f64) 
     Part { text, title }
 }
 
-/// One to four streams of many short queries.
+/// Draws one to four streams of many short queries.
 fn beside(
     random: &mut Random,
     name: &str,

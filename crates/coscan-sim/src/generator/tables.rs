@@ -15,7 +15,7 @@ pub(super) struct Table {
     pub(super) title: String,
 }
 
-/// One to three tables.
+/// Draws one to three tables.
 pub(super) fn draw(random: &mut Random) -> Vec<Table> {
     let count = *random.choose(&[1, 1, 1, 2, 3]);
     ["a", "b", "c"].into_iter().take(count).map(|name| table(random, name)).collect()
@@ -30,7 +30,7 @@ fn table(random: &mut Random, name: &str) -> Table {
     }
 }
 
-/// All columns together, in chunks of 1 to 32 MB.
+/// Draws a table with all columns together, in chunks of 1 to 32 MB.
 fn in_rows(random: &mut Random, name: &str, chunks: u64) -> Table {
     let chunk_mb = between(random, 1.0, 32.0);
     let bytes = chunk_mb * 1e6 * chunks as f64;
@@ -45,8 +45,8 @@ fn in_rows(random: &mut Random, name: &str, chunks: u64) -> Table {
     }
 }
 
-/// Three to twelve columns of 0.3 to 16 bytes a row, in chunks of 32 to 256 thousand rows; in half of the tables pages of
-/// one size, about what a column of a chunk takes, that do not end where chunks do.
+/// Draws a table with three to twelve columns of 0.3 to 16 bytes per row, in chunks of 32 to 256 thousand rows. Half of
+/// the tables have pages of one size, about what a column of a chunk takes, that do not end where chunks do.
 fn in_columns(random: &mut Random, name: &str, chunks: u64) -> Table {
     let chunk_rows = 1_u64 << random.between(15, 18);
     let widths: Vec<_> = (0..random.between(3, 12)).map(|_| between(random, 0.3, 16.0)).collect();

@@ -16,7 +16,7 @@ use crate::violation::{Broken, Rule, ensure};
 use crate::workload::PageNumbers;
 use scans::ShadowScan;
 
-/// Where a page is.
+/// The place of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     Cold,
@@ -24,7 +24,7 @@ enum Place {
     Cached,
 }
 
-/// A page, and how many workers use it.
+/// A page, and the number of workers that use it.
 #[derive(Clone, Copy, Debug)]
 struct ShadowPage {
     place: Place,
@@ -37,7 +37,7 @@ struct ShadowPage {
 struct ShadowLoad {
     pages: Vec<PageId>,
     urgent: bool,
-    /// Those of them that come from the device: while there are any, the load takes a slot.
+    /// The unreported pages that come from the device: while there are any, the load takes a slot.
     of_device: Vec<PageId>,
 }
 
@@ -46,9 +46,9 @@ struct ShadowLoad {
 pub(crate) struct Ledger {
     layouts: Vec<Arc<Layout>>,
     numbers: PageNumbers,
-    /// By their ids.
+    /// The pages by their ids.
     pages: Vec<ShadowPage>,
-    /// Those that come from other machines.
+    /// The pages that come from other machines.
     elsewhere: IndexSet<PageId>,
     loads: BTreeMap<LoadId, ShadowLoad>,
     scans: BTreeMap<ScanId, ShadowScan>,
@@ -58,9 +58,9 @@ pub(crate) struct Ledger {
     /// Workers that wait, and workers that work on a chunk.
     waiting: usize,
     busy: usize,
-    /// Loads since the last delivery: scans that evict each other's pages forever would let it grow.
+    /// Loads since the last delivery. Scans that evict each other's pages forever would let it grow.
     useless_loads: usize,
-    /// The page that failed last: the next `Fail` is about it.
+    /// The page that failed last. The next `Fail` is about it.
     failed: Option<PageId>,
     /// The bound on waits, in nanoseconds, above which a run counts as broken.
     wait_ns_max: u64,
@@ -92,7 +92,7 @@ impl Ledger {
         }
     }
 
-    /// A page comes from another machine from now on, or from the device.
+    /// Enters whether a page comes from another machine, or from the device.
     pub(crate) fn set_elsewhere(&mut self, page: PageId, elsewhere: bool) {
         self.elsewhere.set(page, elsewhere);
     }
@@ -147,7 +147,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Enters the limit of the pool after it has moved for the sake of others.
+    /// Enters the limit of the pool after it has moved for others.
     pub(crate) fn pool_moved(&mut self, manager: &ActiveBufferManager) {
         let limit_bytes = manager.state().pool_bytes();
         if limit_bytes != self.limit_bytes {

@@ -15,7 +15,7 @@ pub(super) enum WorkerState {
     Waiting {
         since: Time,
     },
-    /// It works on a chunk; whether it uses its pages.
+    /// The worker works on a chunk, and may use its pages.
     Busy {
         chunk: ChunkIndex,
         pages: bool,
@@ -27,7 +27,7 @@ pub(super) enum WorkerState {
 pub(super) struct ShadowScan {
     pub(super) table: TableId,
     pub(super) groups: IndexSet<GroupIndex>,
-    /// The only pages that it reads, if it picks.
+    /// The only pages that it reads, if it reads selected pages.
     selected: Option<IndexSet<PageId>>,
     order: Order,
     pub(super) needed: IndexSet<ChunkIndex>,
@@ -42,7 +42,7 @@ impl ShadowScan {
 }
 
 impl Ledger {
-    /// Enters a scan, and whether the manager says that it picks pages.
+    /// Enters a scan, and whether the manager reads selected pages for it.
     pub(crate) fn scan_started(
         &mut self,
         id: ScanId,
@@ -71,7 +71,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Enters that a scan was taken off.
+    /// Enters that a scan was cancelled.
     pub(crate) fn scan_ended(&mut self, id: ScanId) {
         let workers = self.scans.get(&id).map_or(0, |scan| scan.workers.len());
         for worker in (0..workers).map(WorkerIndex::from_usize) {
@@ -82,7 +82,7 @@ impl Ledger {
         self.useless_loads = 0;
     }
 
-    /// Enters that chunks of a scan were pruned; returns the number that it still needed.
+    /// Enters that chunks of a scan were pruned. Returns the number that it still needed.
     pub(crate) fn pruned(&mut self, id: ScanId, chunks: &[ChunkIndex]) -> usize {
         self.useless_loads = 0;
         let Some(scan) = self.scans.get_mut(&id) else { return 0 };
@@ -106,7 +106,7 @@ impl Ledger {
         }
     }
 
-    /// Enters that a worker gives its chunk back before it has used it, and asks for none.
+    /// Enters that a worker returns its chunk before it has used it, and asks for none.
     pub(crate) fn withdrawn(&mut self, id: ScanId, worker: WorkerIndex) {
         self.pages_released(id, worker);
         let Some(scan) = self.scans.get_mut(&id) else { return };
@@ -193,7 +193,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// No worker has waited beyond the bound.
+    /// Checks that no worker has waited beyond the bound.
     pub(crate) fn check_waits(&self, now: Time) -> Result<(), Broken> {
         for (id, scan) in self.scans.iter().filter(|(_, scan)| !scan.failed) {
             for worker in &scan.workers {
@@ -207,7 +207,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Only who waits is answered, and within a bound.
+    /// Checks that only a waiting worker is answered, and within a bound.
     fn check_answer(&self, now: Time, id: ScanId, worker: WorkerIndex) -> Result<(), Broken> {
         let at = self.running(id)?.workers[worker.as_usize()];
         let WorkerState::Waiting { since } = at else {
@@ -246,7 +246,7 @@ impl Ledger {
         }
     }
 
-    /// Says where a worker stands now, and keeps the counts.
+    /// Sets the state of a worker, and updates the counts.
     fn place_worker(&mut self, id: ScanId, worker: WorkerIndex, to: WorkerState) {
         let scan = self.scans.get_mut(&id).expect("a worker belongs to a running scan");
         let from = std::mem::replace(&mut scan.workers[worker.as_usize()], to);

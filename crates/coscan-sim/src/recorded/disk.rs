@@ -6,11 +6,12 @@ use crate::machine::Disk;
 /// The bandwidth that is assumed if the log has no load.
 const BYTES_PER_SECOND: u64 = 1_000_000_000;
 
-/// A store on which loads take as long as the recorded ones.
+/// Estimates a store on which loads take as long as the recorded ones.
 ///
-/// A load takes a latency and a time for each byte. Either concurrent loads share the bandwidth, as on a device, or each
-/// request has a bandwidth of its own, as from an object store with a fast network: whichever explains the recorded times
-/// better. Latency and bandwidth are the least-squares fit of a line to the points (bytes, time).
+/// A load takes a latency and a time for each byte. Either concurrent loads share the bandwidth, as on a device, or
+/// each request has a bandwidth of its own, as from an object store with a fast network. The model that explains the
+/// recorded times better is taken. Latency and bandwidth are the least-squares fit of a line to the points (bytes,
+/// time).
 pub(super) fn estimate<'a>(loads: impl Iterator<Item = &'a PastLoad>) -> Disk {
     let mut shared = Vec::new();
     let mut separate = Vec::new();
@@ -46,7 +47,7 @@ fn store(latency_ns: f64, bytes_per_second_per_request: u64, bytes_per_second: u
 /// Time as a linear function of bytes.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// The time of zero bytes; not negative.
+    /// The time of zero bytes, which is not negative.
     latency_ns: f64,
     ns_per_byte: f64,
     /// Sum of the squared distances of the points.
@@ -54,7 +55,7 @@ struct Line {
 }
 
 impl Line {
-    /// The least-squares fit to these points: bytes, nanoseconds.
+    /// The least-squares fit to these points (bytes, nanoseconds).
     fn closest(points: &[(f64, f64)]) -> Self {
         let count = points.len() as f64;
         let sum = |of: fn(f64, f64) -> f64| points.iter().map(|&(x, y)| of(x, y)).sum::<f64>();

@@ -15,9 +15,9 @@ use super::tables::{PastPage, PastTables};
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) tables: PastTables,
-    /// In the order in which they started.
+    /// The scans in the order in which they started.
     pub(super) scans: BTreeMap<ScanId, PastScan>,
-    /// In the order in which they were decided.
+    /// The loads in the order in which they were decided.
     pub(super) loads: BTreeMap<LoadId, PastLoad>,
     /// The limits of the pool in bytes, and the times from which they hold.
     pub(super) pool_changes: Vec<(Time, u64)>,
@@ -39,7 +39,7 @@ enum PendingCommand {
     Layout(Vec<u64>, usize, Vec<ChunkSpec>),
     Chunks(usize, Vec<ChunkSpec>),
     Scan(ScanSpec),
-    /// Memory that is handed out.
+    /// A command that hands out memory.
     Memory,
 }
 
@@ -47,14 +47,14 @@ enum PendingCommand {
 #[derive(Debug)]
 pub(super) struct PastScan {
     pub(super) spec: ScanSpec,
-    /// The pages that it named, if it named some.
+    /// The pages that it named, if it named any.
     pub(super) selected: Option<Vec<PastPage>>,
     /// Chunks that it was registered for.
     pub(super) chunks: IndexSet<ChunkIndex>,
     pub(super) started: Time,
-    /// `None` if it still ran at the end of the log.
+    /// The time when it ended; `None` if it still ran at the end of the log.
     pub(super) ended: Option<Time>,
-    /// Chunks that it was neither handed nor pruned of.
+    /// The chunks that it was neither handed nor pruned of.
     pub(super) needed: IndexSet<ChunkIndex>,
     /// Chunks that were pruned before it was handed them.
     pub(super) pruned: IndexSet<ChunkIndex>,
@@ -71,7 +71,7 @@ pub(super) struct PastLoad {
     /// Bytes of the longest run of neighbouring pages: its largest request.
     pub(super) run_bytes: u64,
     pub(super) started: Time,
-    /// When its last page arrived; `None` if one failed, or was still being read at the end of the log.
+    /// The time when its last page arrived; `None` if one failed, or was still being read at the end of the log.
     pub(super) ended: Option<Time>,
     /// The integral over its time of the number of loads in flight, itself among them, in nanoseconds.
     pub(super) shared_ns: u128,
@@ -204,7 +204,7 @@ impl History {
         }
     }
 
-    /// A scan is extended by chunks that the table has now: a recorded run names no others.
+    /// Extends a scan by chunks that the table has now. A recorded run names no others.
     fn extend(&mut self, scan: ScanId, chunks: &[std::ops::Range<ChunkIndex>]) {
         let Some(scan) = self.scans.get_mut(&scan) else { return };
         for chunk in self.tables.chunks(scan.spec.table.as_usize(), chunks) {

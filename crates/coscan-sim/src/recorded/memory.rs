@@ -1,4 +1,4 @@
-//! The size of the pool in a recorded run: memory that was handed out to others was not the pool's.
+//! The size of the pool in a recorded run, without memory that was handed out to others.
 
 use coscan_core::MemoryLimits;
 
@@ -12,12 +12,12 @@ pub(super) struct PastMemory {
 }
 
 impl PastMemory {
-    /// Of a pool of this size.
+    /// The memory of a pool of this size.
     pub(super) fn new(pool_bytes: u64) -> Self {
         Self { pool_bytes, ..Self::default() }
     }
 
-    /// The most that the pool may be now, if that is not as it was.
+    /// The most that the pool may be now, if that has changed.
     pub(super) fn new_pool_bytes(&mut self) -> Option<u64> {
         let limits = self.limits?;
         let left_bytes = limits.budget_bytes.saturating_sub(self.handed_out_bytes);

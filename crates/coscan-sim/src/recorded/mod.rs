@@ -1,8 +1,8 @@
 //! Recorded runs of the real engine, turned into a workload and a machine, to simulate the same queries under another
 //! policy.
 //!
-//! Taken from the decision log as they are: tables, the columns, rows, order and workers of each scan, the limits of the
-//! manager, the sizes of the pool. The rest is estimated:
+//! Tables, the columns, rows, order and workers of each scan, the limits of the manager, and the sizes of the pool are
+//! taken from the decision log as they are. The rest is estimated:
 //!
 //! - **Queries.** Each scan is one. A scan that starts soon after the end of another follows it in a stream, as users
 //!   send one query after another; the time between is think time. The others start when they did.
@@ -14,8 +14,8 @@
 //! - **Tables.** Chunks that were added or removed during the run exist all the time; pages that several tables list are
 //!   separate pages of each.
 //!
-//! Not modelled: decoded columns, which made later work on them cheap, and pages that the engine releases before its work
-//! on the chunk ends.
+//! Not modelled are decoded columns, which made later work on them cheap, and pages that the engine releases before its
+//! work on the chunk ends.
 
 mod disk;
 mod history;
@@ -35,11 +35,11 @@ use crate::workload::{Cost, Query, Stream, Table, Workload};
 use history::{History, PastScan};
 use tables::PastPage;
 
-/// A scan that starts within so many nanoseconds after the end of another one follows it: 50 ms, in which the real
-/// engine finishes a query, and plans the next one.
+/// The time in nanoseconds within which a scan that starts after the end of another one follows it: 50 ms, in which the
+/// real engine finishes a query, and plans the next one.
 const FOLLOWS_WITHIN_NS: u64 = 50_000_000;
 
-/// For reports.
+/// The estimates, in words for reports.
 const ESTIMATED: &str = "The times of disk and processors, and which query follows which, are estimated from the log. \
     Columns kept decoded are not simulated.";
 
@@ -56,8 +56,8 @@ impl Recorded {
     /// Reads a workload and a machine from a log.
     ///
     /// # Panics
-    /// If the log names a table, column group, page or scan that it did not introduce. A log that was recorded does not,
-    /// whether it still replays or not.
+    /// If the log names a table, column group, page or scan that it did not introduce. A log that was recorded does
+    /// not, whether it still replays or not.
     #[must_use]
     pub fn from_log(log: &Log) -> Self {
         let history = History::of(log);
@@ -79,7 +79,7 @@ impl Recorded {
         Self { workload, machine }
     }
 
-    /// The same as an experiment of one case, which is run and reported like any other.
+    /// The recorded run as an experiment of one case, which is run and reported like any other.
     #[must_use]
     pub fn spec(self, name: &str) -> Spec {
         let Self { workload, machine } = self;
@@ -107,13 +107,13 @@ impl Recorded {
     }
 }
 
-/// A table, and which of its pages each page of the run is.
+/// A table, and the page of the table for each page of the run.
 type Numbered = (Arc<Layout>, BTreeMap<PastPage, PageIndex>);
 
 /// The scans in the order in which they started, each in the stream of the one that it follows.
 fn streams(history: &History, tables: &[Numbered]) -> Vec<Stream> {
     let mut streams: Vec<Stream> = Vec::new();
-    // When the last query of each stream ended; `None` if it did not.
+    // The time when the last query of each stream ended; `None` if it did not.
     let mut ends: Vec<Option<Time>> = Vec::new();
     for scan in history.scans.values() {
         let follows =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, Layout, PageId, PageIndex};
 
-/// A page of the run, numbered in the order in which pages were added: ids are reused.
+/// A page of the run, numbered in the order in which pages were added, since ids are reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct PastPage(usize);
 
@@ -14,7 +14,7 @@ pub(super) struct PastPage(usize);
 #[derive(Debug, Default)]
 pub(super) struct PastTables {
     bytes: Vec<u64>,
-    /// The page that each id stands for now.
+    /// The current page of each id.
     current: BTreeMap<PageId, PastPage>,
     tables: Vec<PastTable>,
 }
@@ -24,7 +24,7 @@ struct PastTable {
     groups: usize,
     /// The rows of each chunk, and its slices.
     chunks: Vec<(u64, Vec<Vec<PastPage>>)>,
-    /// The chunk that each index stands for now.
+    /// The current chunk of each index.
     current: BTreeMap<ChunkIndex, usize>,
 }
 
@@ -50,7 +50,7 @@ impl PastTables {
         }
     }
 
-    /// The page that an id stands for now.
+    /// The current page of an id.
     pub(super) fn page(&self, id: PageId) -> PastPage {
         self.current[&id]
     }
@@ -59,7 +59,7 @@ impl PastTables {
         self.bytes[self.page(id).0]
     }
 
-    /// The chunk, among all that a table ever had, that an index stands for now.
+    /// The current chunk of an index, counted among all that the table ever had.
     pub(super) fn chunk(&self, table: usize, chunk: ChunkIndex) -> ChunkIndex {
         ChunkIndex::from_usize(self.tables[table].current[&chunk])
     }

@@ -1,6 +1,6 @@
 //! Explanations of the words of reports.
 
-/// A policy in one sentence; `None` for those that have no name here.
+/// A policy in one sentence; `None` for policies that have no name here.
 pub(super) fn policy(name: &str) -> Option<&'static str> {
     let text = match name {
         "normal" => {
@@ -28,7 +28,7 @@ pub(super) fn policy(name: &str) -> Option<&'static str> {
     Some(text)
 }
 
-/// The metrics.
+/// The metrics in one sentence each.
 pub(super) const MEASURES: [(&str, &str); 7] = [
     ("chunk", "the unit in which tables are read and handed to queries"),
     ("average stream time", "from the start of a stream to the end of its last query: throughput"),

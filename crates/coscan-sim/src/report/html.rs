@@ -12,7 +12,7 @@ const FOOTER: &str = "Virtual time: coscan’s Active Buffer Manager on simulate
                       and seeds give the same page on every computer. [CS04], [CS07]: Zukowski, Boncz and others, Cooperative \
                       Scans, 2004 and 2007. [CS11]: Świtakowski, 2011.";
 
-/// The page.
+/// The results of an experiment as a page.
 #[must_use]
 pub fn html(results: &Results<'_>) -> String {
     let spec = results.spec();

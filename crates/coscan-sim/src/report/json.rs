@@ -17,7 +17,7 @@ struct Document<'a> {
 /// The results of a run.
 #[derive(Serialize)]
 struct Record<'a> {
-    /// Only where there are several.
+    /// The case, only if there are several.
     #[serde(skip_serializing_if = "str::is_empty")]
     case: &'a str,
     policy: &'a str,
@@ -29,12 +29,12 @@ struct Record<'a> {
     total_s: f64,
     io_requests: u64,
     bytes_read: u64,
-    /// Only where there are such queries.
+    /// Only if there are such queries.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_in_order: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_any_order: Option<u64>,
-    /// Only where all queries got their chunks in order.
+    /// Only if all queries got their chunks in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_min: Option<u64>,
     bytes_compulsory: u64,

@@ -4,7 +4,7 @@ use crate::metric::Metric;
 
 use super::draw::numbers::{count, decimal, megabytes, tick};
 
-/// Its name in reports, with the unit.
+/// The name of a metric in reports, with the unit.
 pub(super) fn name(metric: Metric) -> &'static str {
     match metric {
         Metric::StreamAvg => "average stream time [s]",
@@ -72,7 +72,7 @@ pub(super) fn show(metric: Metric, value: f64) -> String {
     }
 }
 
-/// Whether less is better. Of other metrics no value is the best.
+/// Whether less is better. For other metrics no value is the best.
 pub(super) fn lower_is_better(metric: Metric) -> bool {
     !matches!(metric, Metric::StandaloneAvg | Metric::CpuUse | Metric::BytesMin)
 }

@@ -1,7 +1,7 @@
 //! Reports of experiments: [`text`] for the terminal, [`json`] for programs, [`html`] with pictures and explanations.
 //!
-//! All of them take [`Results`] and return texts, which the caller writes. [`figures`] are the kinds of
-//! pictures, [`draw`] what they are made of; both serve the reports of real engines, too.
+//! All of them take [`Results`] and return texts, which the caller writes. [`figures`] are the kinds of pictures,
+//! [`draw`] has their parts. Both serve the reports of real engines, too.
 
 pub mod draw;
 pub mod figures;

@@ -11,7 +11,7 @@ use crate::spec::Spec;
 pub struct Results<'a> {
     spec: &'a Spec,
     runs: &'a [Run],
-    /// In the order in which they first occur.
+    /// The policies in the order in which they first occur.
     policies: Vec<&'a str>,
     seeds: BTreeSet<u64>,
 }
@@ -21,7 +21,7 @@ pub struct Results<'a> {
 pub struct Summary {
     /// The average.
     pub average: f64,
-    /// The lowest and the highest.
+    /// The lowest and the highest value.
     pub ends: (f64, f64),
 }
 
@@ -78,14 +78,14 @@ impl<'a> Results<'a> {
         self.spec.cases.iter().map(|case| case.name.as_str())
     }
 
-    /// The runs of a case under a policy, one a seed.
+    /// The runs of a case under a policy, one per seed.
     pub fn of(&self, case: &str, policy: &str) -> impl Iterator<Item = &'a Run> {
         self.runs
             .iter()
             .filter(move |run| run.prepared.case == case && run.outcome.policy == policy)
     }
 
-    /// A metric of a case under a policy: of all queries, or of those of one kind.
+    /// A metric of a case under a policy, of all queries or of those of one kind.
     #[must_use]
     pub fn value(
         &self,

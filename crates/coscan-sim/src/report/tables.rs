@@ -1,4 +1,5 @@
-//! Tables of results: policies as columns, with the paper's figures below ours. Independent of their form as text.
+//! Tables of results, with policies as columns and the paper's figures below ours. They are independent of their form
+//! as text.
 
 use crate::metric::Metric;
 
@@ -6,7 +7,7 @@ use super::draw::numbers::{decimal, lowest};
 use super::metric_names;
 use super::results::{Results, Summary};
 
-/// The metrics shown of a whole run.
+/// The metrics shown for a whole run.
 const OF_RUNS: [Metric; 14] = [
     Metric::StreamAvg,
     Metric::NormalizedLatencyAvg,
@@ -24,7 +25,7 @@ const OF_RUNS: [Metric; 14] = [
     Metric::BytesToBound,
 ];
 
-/// The metrics shown of each kind of query.
+/// The metrics shown for each kind of query.
 const OF_KINDS: [Metric; 4] = [
     Metric::LatencyAvg,
     Metric::NormalizedLatencyAvg,
@@ -32,7 +33,7 @@ const OF_KINDS: [Metric; 4] = [
     Metric::BytesRead,
 ];
 
-/// The metrics shown of the cases of a sweep, besides those that the paper has.
+/// The metrics shown for the cases of a sweep, besides those that the paper has.
 const OF_CASES: [Metric; 3] =
     [Metric::StreamAvg, Metric::NormalizedLatencyAvg, Metric::BytesToBound];
 
@@ -47,9 +48,9 @@ pub(super) struct Table {
 /// A row of a table.
 pub(super) struct Row {
     pub(super) name: String,
-    /// One for each policy; empty where there is nothing to show.
+    /// One cell for each policy; empty where there is nothing to show.
     pub(super) cells: Vec<String>,
-    /// Which policies are the best; none if all are equal.
+    /// Whether each policy is the best; all false if all are equal.
     pub(super) best: Vec<bool>,
     /// Whether it belongs to the row above.
     pub(super) part: bool,
@@ -195,7 +196,7 @@ pub(super) fn agreements(results: &Results<'_>) -> Vec<Agreement> {
 }
 
 impl Agreement {
-    /// In one sentence.
+    /// The agreement in one sentence.
     pub(super) fn sentence(&self) -> String {
         let order = self.smallest_first.join(" < ");
         let verdict = match (self.broken.len(), self.cases) {

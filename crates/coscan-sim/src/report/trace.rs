@@ -10,11 +10,11 @@ use crate::workload::Workload;
 /// The intervals of the chunks of the tables, each list in the order of their ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
-    /// While a load was in flight. The query is the one that it was for.
+    /// Intervals during which a load was in flight. The query is the one that it was for.
     pub(crate) loads: Vec<Interval>,
-    /// While some page of a chunk was in the pool.
+    /// Intervals during which some page of a chunk was in the pool.
     pub(crate) kept: Vec<Interval>,
-    /// While a query worked on a chunk.
+    /// Intervals during which a query worked on a chunk.
     pub(crate) uses: Vec<Interval>,
 }
 
@@ -27,14 +27,14 @@ pub(crate) struct Interval {
     pub(crate) chunk: ChunkIndex,
     /// The query, as a position in [`Outcome::queries`], if it was for one.
     pub(crate) query: Option<usize>,
-    /// When it began.
+    /// The time when it began.
     pub(crate) from: Time,
-    /// When it ended, or the end of the run.
+    /// The time when it ended, or the end of the run.
     pub(crate) to: Time,
 }
 
 impl Interval {
-    /// Its begin and end, in seconds.
+    /// The begin and end, in seconds.
     pub(crate) fn seconds(&self) -> (f64, f64) {
         (seconds(self.from), seconds(self.to))
     }
@@ -60,7 +60,7 @@ struct Held {
 }
 
 impl Trace {
-    /// The trace of a run whose timeline was recorded; of another one it is empty.
+    /// The trace of a run whose timeline was recorded. For other runs it is empty.
     pub(crate) fn of(workload: &Workload, outcome: &Outcome) -> Trace {
         let (mut trace, mut open) = (Trace::default(), Open::default());
         for step in &outcome.timeline {

@@ -1,4 +1,4 @@
-//! The manager's actions, carried out.
+//! Carries out the manager's actions.
 
 use coscan_core::{Action, ChunkIndex, ScanId, WorkerIndex};
 
@@ -29,7 +29,7 @@ impl Simulation<'_> {
         self.ledger.check_settled(&self.manager)
     }
 
-    /// Carries out actions between the commands of one event, unless those of several events come first.
+    /// Carries out actions between the commands of one event, unless several events are batched.
     pub(super) fn settle_unless_batched(&mut self) -> Result<(), Broken> {
         if self.options.batch_ns > 0 { Ok(()) } else { self.settle() }
     }
@@ -95,8 +95,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// A scan has failed: a worker that waits for it tells its query at once, one that works when it asks again. It
-    /// needs nothing more.
+    /// Ends a scan that has failed. A worker that waits for it reports to its query at once, one that works when it
+    /// asks again. The scan needs nothing more.
     fn fail_scan(&mut self, scan: ScanId) {
         let query = self.scans[&scan];
         if self.queries[query].someone_waits() {

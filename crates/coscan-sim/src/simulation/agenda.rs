@@ -1,11 +1,11 @@
-//! What happens next: planned events, and those of the disk, the processors, other machines and the manager's timer.
+//! The agenda: planned events, and those of the disk, the processors, other machines and the manager's timer.
 
 use coscan_core::{ChunkIndex, LoadId, PageIndex, Time, WorkerIndex};
 
 use super::Simulation;
 use crate::violation::{Broken, Rule, ensure};
 
-/// Consecutive timeouts without an action, above which a run is a violation.
+/// The most consecutive timeouts without an action. Above that a run is a violation.
 const IDLE_TIMEOUTS_MAX: u32 = 1_000;
 
 /// A planned event.

@@ -64,7 +64,7 @@ impl Simulation<'_> {
         self.loads.insert(load, LoadRun { table, chunk, unreported: pages, fate });
     }
 
-    /// The disk has read a page.
+    /// Handles a page that the disk has read.
     pub(super) fn arrive(&mut self, load: LoadId, page: PageIndex) -> Result<(), Broken> {
         if self.has_bypassed(load, page) {
             return Ok(());
@@ -80,13 +80,13 @@ impl Simulation<'_> {
         }
     }
 
-    /// A page arrived, or could not be read.
+    /// Reports a page that arrived, or could not be read.
     pub(super) fn report(&mut self, load: LoadId, page: PageIndex) -> Result<(), Broken> {
         let failing = self.loads.get(&load).is_some_and(|run| run.fate.failing.contains(page));
         self.report_as(load, page, !failing)
     }
 
-    /// A load is cancelled: pages that have not arrived fail.
+    /// Cancels a load. Pages that have not arrived fail.
     pub(super) fn cancel_load(&mut self, load: LoadId) -> Result<(), Broken> {
         let Some(unreported) = self.loads.get(&load).map(|run| run.unreported.clone()) else {
             return Ok(());
@@ -124,7 +124,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The limit of the pool changes.
+    /// Changes the limit of the pool.
     pub(super) fn change_pool(&mut self, bytes: u64) -> Result<(), Broken> {
         let limit = self.manager.set_pool_bytes(self.now, bytes);
         self.record.step(self.now, || EventKind::PoolChanged { bytes: limit });

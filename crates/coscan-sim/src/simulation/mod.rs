@@ -1,8 +1,8 @@
 //! A run: the buffer manager, driven as the runtime drives it, in virtual time.
 //!
-//! Commands and events go in with the time, actions are carried out until there is none, timers are honoured. The next
-//! event is the earliest of: a planned event, the arrival of a page, the end of work, the manager's timer; of several at
-//! the same time the first in this list.
+//! Commands and events go in with the time, actions are carried out until there is none, and timers are honoured. The
+//! next event is the earliest of these: a planned event, the arrival of a page, the end of work, the manager's timer.
+//! Of several at the same time it is the first in this list.
 
 mod actions;
 mod agenda;
@@ -38,7 +38,7 @@ pub use peers::SharedFiles;
 use queries::QueryRun;
 use record::Record;
 
-/// The number of events after which the waits of all workers are checked: timers may go on for ever.
+/// The number of events after which the waits of all workers are checked, since timers may continue for ever.
 const WAITS_CHECKED_EVERY: u64 = 64;
 
 /// The faults and checks of a run.
@@ -49,12 +49,12 @@ pub struct Options {
     /// Whether the outcome has a timeline.
     pub timeline: bool,
     /// The number of events after which all records of the manager are recounted, as they are at the end; 0 for only
-    /// then. Each single action is checked in any case.
+    /// then. Each single action is always checked.
     pub audit_every: u64,
-    /// Events that happen within so many nanoseconds are one batch: only after the last one are actions carried out. 0:
-    /// each event is followed by its actions. So is a page that cannot be read, whatever the batch.
+    /// The nanoseconds within which events are one batch: actions are carried out only after the last one. If 0, each
+    /// event is followed by its actions. A page that cannot be read is always followed by its actions.
     pub batch_ns: u64,
-    /// The longest wait of a worker in nanoseconds; the run fails beyond. By default a bound that only endless waits
+    /// The longest wait of a worker in nanoseconds. The run fails beyond. By default a bound that only endless waits
     /// reach.
     pub wait_ns_max: Option<u64>,
     /// Memory beside the pool; `None` for a run without any.
@@ -98,16 +98,16 @@ pub(crate) struct Simulation<'a> {
     planned: u64,
     queries: Vec<QueryRun<'a>>,
     queries_left: usize,
-    /// The number of them in streams that do not run only while others do.
+    /// The number of queries left in streams that do not run only while others do.
     awaited_left: usize,
     /// The query of each running scan.
     scans: BTreeMap<ScanId, usize>,
     loads: BTreeMap<LoadId, LoadRun>,
     memory: Option<MemoryRun>,
-    /// Other machines, if it is one of a cluster.
+    /// The other machines, if it is one of a cluster.
     peers: Option<Peers>,
     steps: u64,
-    /// When the first event of the batch happened whose actions are still to be carried out.
+    /// The time of the first event of the batch whose actions are still to be carried out.
     batch_began: Option<Time>,
     idle_timeouts: u32,
     record: Record,
@@ -163,7 +163,7 @@ impl<'a> Simulation<'a> {
         simulation
     }
 
-    /// The same, as one of several machines, which starts now.
+    /// The simulation as one of several machines, which starts now.
     pub(crate) fn with_node(mut self, now: Time, node: Node, files: SharedFiles) -> Self {
         self.now = now;
         self.peers = Some(Peers::new(node, &self.workload.tables, files));
@@ -205,12 +205,12 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// When the next event is.
+    /// The time of the next event.
     pub(crate) fn next_at(&self) -> Option<Time> {
         self.next().map(|(at, _)| at.max(self.now))
     }
 
-    /// Queries that have not ended.
+    /// The number of queries that have not ended.
     pub(crate) fn queries_left(&self) -> usize {
         self.queries_left
     }

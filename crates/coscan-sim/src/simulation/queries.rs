@@ -185,7 +185,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A worker asks for its next chunk.
+    /// Asks for the next chunk of a worker.
     pub(super) fn ask(&mut self, query: usize, worker: WorkerIndex) -> Result<(), Broken> {
         let Some(scan) = self.queries[query].scan else { return Ok(()) };
         match self.manager.request_chunk(self.now, scan, worker) {
@@ -201,7 +201,7 @@ impl Simulation<'_> {
         self.settle_unless_batched()
     }
 
-    /// A worker is done with its chunk.
+    /// Ends the work of a worker on its chunk.
     pub(super) fn work_ended(&mut self, query: usize, worker: WorkerIndex) -> Result<(), Broken> {
         if let Worker::Working { chunk, .. } = self.queries[query].workers[worker.as_usize()] {
             self.record.step(self.now, || EventKind::Released { query, worker, chunk });
@@ -210,7 +210,7 @@ impl Simulation<'_> {
         self.ask(query, worker)
     }
 
-    /// A worker releases the pages of its chunk before its work on it ends.
+    /// Releases the pages of a worker's chunk before its work on it ends.
     pub(super) fn release_early(&mut self, query: usize, worker: WorkerIndex, chunk: ChunkIndex) {
         let run = &self.queries[query];
         let Some(scan) = run.scan else { return };
@@ -278,7 +278,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// All other streams have ended: in streams that run only while others do, queries that have not started do not run.
+    /// Skips queries that have not started in streams that run only while others do, because all other streams have
+    /// ended.
     fn skip_queries(&mut self) {
         for run in self.queries.iter_mut().filter(|run| !run.has_started()) {
             run.started = self.now;

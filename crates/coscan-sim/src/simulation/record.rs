@@ -5,14 +5,14 @@ use coscan_core::{ChunkIndex, Time};
 use super::Simulation;
 use crate::outcome::{EventKind, Outcome, Step};
 
-/// Totals, and the timeline if it is requested.
+/// The totals, and the timeline if it is requested.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) requests: u64,
     pub(super) pages_read: u64,
     pub(super) bytes_read: u64,
     pub(super) decisions: u64,
-    /// The query and the chunk.
+    /// The query and the chunk of each delivery.
     pub(super) deliveries: Vec<(usize, ChunkIndex)>,
     cores: u32,
     timeline: Option<Vec<Step>>,

@@ -6,10 +6,10 @@ use crate::claim::{Claim, Criterion, Measure};
 use crate::metric::{Metric, UnknownMetric};
 use crate::published::PaperFigure;
 
-/// What `smallest_first` says: each value is smaller than the next one.
+/// The bound of `smallest_first`: each value is smaller than the next one.
 const SMALLER: f64 = 1.0 - 1e-9;
 
-/// Builds the claim of a form; `source` and `cases` are those of the file.
+/// Builds the claim of a form. `source` and `cases` are those of the file.
 pub(super) fn build(
     form: &ClaimForm,
     source: &str,

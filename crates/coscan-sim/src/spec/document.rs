@@ -10,7 +10,7 @@ use super::units::{
     Bytes, BytesPerSecond, CostText, Figure, Hertz, InterarrivalTime, Nanoseconds, PoolSize,
 };
 
-/// A whole file.
+/// The form of a whole file.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Document {
@@ -18,10 +18,10 @@ pub(super) struct Document {
     pub(super) name: String,
     /// One line about its content.
     pub(super) title: String,
-    /// The experiment whose workload and machine it takes over; see `extends.rs`.
+    /// The experiment whose workload and machine it takes over, see `extends.rs`.
     #[serde(default, rename = "extends")]
     pub(super) _extends: Option<String>,
-    /// Where it comes from, such as `[CS07 §5.2, Table 2]`.
+    /// The source, such as `[CS07 §5.2, Table 2]`.
     #[serde(default)]
     pub(super) source: String,
     /// Assumptions where the source is silent.
@@ -30,7 +30,7 @@ pub(super) struct Document {
     /// Parameters fitted to figures of the source, and the figures.
     #[serde(default)]
     pub(super) fitted: Vec<String>,
-    /// Why results may differ from the source's.
+    /// The reasons why results may differ from the source's.
     #[serde(default)]
     pub(super) remarks: Vec<String>,
     pub(super) machine: MachineForm,
@@ -48,12 +48,12 @@ pub(super) struct Document {
     pub(super) claim: Vec<ClaimForm>,
 }
 
-/// `[machine]`
+/// The form of `[machine]`.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MachineForm {
     pub(super) cores: usize,
-    /// Only needed where a cost is in cycles.
+    /// The clock, only needed if a cost is in cycles.
     pub(super) clock: Option<Hertz>,
     pub(super) pool: PoolSize,
     #[serde(default)]
@@ -62,13 +62,13 @@ pub(super) struct MachineForm {
     pub(super) loads_in_flight: Option<usize>,
     /// The most bytes that a device reads before it turns to urgent requests.
     pub(super) quantum: Option<Bytes>,
-    /// For policies that schedule processors; one for each core if not given. (The runtime allows three.)
+    /// The bound for policies that schedule processors; one for each core if not given. (The runtime allows three.)
     pub(super) active_workers: Option<usize>,
     pub(super) space_timeout: Option<Nanoseconds>,
     pub(super) wait_max: Option<Nanoseconds>,
 }
 
-/// `{ at = "10 s", pool = "256 MiB" }`
+/// The form of `{ at = "10 s", pool = "256 MiB" }`.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PoolChangeForm {
@@ -76,7 +76,7 @@ pub(super) struct PoolChangeForm {
     pub(super) pool: PoolSize,
 }
 
-/// `[machine.disk.…]`
+/// The form of `[machine.disk.…]`.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum DiskForm {
@@ -84,7 +84,7 @@ pub(super) enum DiskForm {
     Perfect { chunk: Nanoseconds },
     /// One head: a seek unless a request continues where the last one ended, then the transfer.
     SeekTransfer { seek: Nanoseconds, bandwidth: BytesPerSecond },
-    /// Several of them; a request is spread over them in stripes.
+    /// Several heads. A request is spread over them in stripes.
     Raid { devices: usize, seek: Nanoseconds, bandwidth: BytesPerSecond, stripe: Bytes },
     /// Requests in parallel, each with a latency and a bandwidth of its own.
     ObjectStore {
@@ -95,37 +95,37 @@ pub(super) enum DiskForm {
     },
 }
 
-/// `[table.…]`
+/// The form of `[table.…]`.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableForm {
     pub(super) rows: u64,
-    /// How many chunks it has; or `chunk_rows`.
+    /// The number of chunks, unless `chunk_rows` is given.
     pub(super) chunks: Option<u64>,
-    /// How many rows a chunk has.
+    /// The number of rows of a chunk.
     pub(super) chunk_rows: Option<u64>,
-    /// Instead: the table whose chunks hold the same keys.
+    /// The table whose chunks hold the same keys, instead of both.
     pub(super) clustered_with: Option<String>,
-    /// Row layout: bytes of the whole table; or `columns`.
+    /// The bytes of the whole table, for a row layout; `columns` otherwise.
     pub(super) size: Option<Bytes>,
-    /// Column layout: bytes per row of each column.
+    /// The bytes per row of each column, for a column layout.
     #[serde(default, deserialize_with = "named")]
     pub(super) columns: Vec<(String, f64)>,
     /// Bytes of a page; one page for each column of each chunk if not given.
     pub(super) page: Option<Bytes>,
 }
 
-/// `[query.…]`
+/// The form of `[query.…]`.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QueryForm {
-    /// May be left out where there is one table.
+    /// The table. It may be omitted if there is only one.
     pub(super) table: Option<String>,
-    /// All if not given; `TABLE.COLUMN` for those of a table clustered with it.
+    /// The columns; all if not given. `TABLE.COLUMN` is a column of a table clustered with it.
     pub(super) columns: Option<Vec<String>>,
-    /// Part of the table; all of it if not given. A name such as `F-10` overrides it.
+    /// The part of the table; all of it if not given. A name such as `F-10` overrides it.
     pub(super) percent: Option<f64>,
-    /// Where its range begins, in percent of the table; random if not given.
+    /// The start of its range, in percent of the table; random if not given.
     pub(super) begin_percent: Option<f64>,
     /// Row ranges instead of `percent`: first row and the row after the last.
     pub(super) rows: Option<Vec<[u64; 2]>>,
@@ -142,25 +142,25 @@ pub(super) struct QueryForm {
     pub(super) cancel_after: Option<Nanoseconds>,
 }
 
-/// `[streams.…]`: one or more streams that are made the same way.
+/// The form of `[streams.…]`: one or more streams that are made the same way.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StreamsForm {
-    /// How many; one if not given.
+    /// The number of streams; one if not given.
     pub(super) count: Option<usize>,
-    /// When the first one starts.
+    /// The start of the first one.
     #[serde(default)]
     pub(super) start: Nanoseconds,
-    /// How long after one the next starts.
+    /// The time between the starts of two streams.
     pub(super) apart: Option<InterarrivalTime>,
-    /// Between the end of a query and the start of the next.
+    /// The time between the end of a query and the start of the next.
     pub(super) think: Option<InterarrivalTime>,
-    /// How many of the queries need their rows in order; as their templates say if not given.
+    /// The percentage of the queries that need their rows in order; as their templates say if not given.
     pub(super) in_order_percent: Option<f64>,
-    /// Whether they only run as long as other streams do.
+    /// Whether they run only as long as other streams do.
     #[serde(default)]
     pub(super) while_others_run: bool,
-    /// These queries, one after another.
+    /// The queries, one after another.
     pub(super) queries: Option<Vec<String>>,
     /// The number of queries in each stream, drawn at random from `from`.
     pub(super) draw: Option<usize>,
@@ -168,14 +168,14 @@ pub(super) struct StreamsForm {
     pub(super) from: Option<Vec<String>>,
     /// The parts of the table to draw from, in percent.
     pub(super) percent: Option<Vec<f64>>,
-    /// All of these in each stream, in a random order; those of one list follow one another.
+    /// Queries that are all in each stream, in a random order. Those of one list follow one another.
     pub(super) shuffle: Option<Vec<Vec<String>>>,
     /// The number of each query for all streams together, shuffled and dealt to them.
     #[serde(default, deserialize_with = "named")]
     pub(super) deal: Vec<(String, usize)>,
 }
 
-/// `[[sweep]]`: one case for each value of a key of this file.
+/// The form of `[[sweep]]`: one case for each value of a key of this file.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SweepForm {
@@ -187,11 +187,11 @@ pub(super) struct SweepForm {
     pub(super) values: toml::Value,
 }
 
-/// `[[paper]]`: published results.
+/// The form of `[[paper]]`: published results.
 #[derive(Clone, Debug, serde::Deserialize)]
 pub(super) struct PaperForm {
     pub(super) policy: String,
-    /// The case of a sweep; may be left out where there is one.
+    /// The case of a sweep. It may be omitted if there is only one.
     #[serde(default)]
     pub(super) case: String,
     /// The query that the results are of; all of them if not given.
@@ -203,7 +203,7 @@ pub(super) struct PaperForm {
     pub(super) figures: BTreeMap<String, Figure>,
 }
 
-/// `[[claim]]`: a claim of the source about its results.
+/// The form of `[[claim]]`: a claim of the source about its results.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ClaimForm {
@@ -216,15 +216,16 @@ pub(super) struct ClaimForm {
     pub(super) query: Option<String>,
     /// Policies, the one with the smallest value first.
     pub(super) smallest_first: Option<Vec<String>>,
-    /// Instead: what this policy takes,
+    /// The policy that is measured, instead of an order.
     pub(super) policy: Option<String>,
-    /// relative to this one,
+    /// The policy that it is relative to.
     pub(super) to: Option<String>,
-    /// relative to the same in this case,
+    /// The case that it is relative to.
     pub(super) to_case: Option<String>,
-    /// is at least this,
+    /// The least value with which the claim holds.
     pub(super) at_least: Option<f64>,
-    /// and at most this; without either, within a quarter of the printed figure.
+    /// The greatest value with which the claim holds. Without either bound, it holds within a quarter of the printed
+    /// figure.
     pub(super) at_most: Option<f64>,
     /// The cases that it is about; all if not given.
     pub(super) cases: Option<Vec<String>>,

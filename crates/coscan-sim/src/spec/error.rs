@@ -3,7 +3,7 @@
 /// An error in a workload file: its place, the problem and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// It cannot be read: the text names the line.
+    /// The file cannot be read. The text names the line.
     #[error("{0}")]
     Form(String),
     /// A value is invalid.

@@ -32,7 +32,7 @@ fn row(query: &Query, mut position: u64) -> u64 {
     unreachable!("the position is below the number of rows")
 }
 
-/// The pages that hold a row: those of a slice share its rows evenly.
+/// The pages that hold a row. Those of a slice share its rows evenly.
 fn pages(query: &Query, layout: &Layout, row: u64) -> Vec<PageIndex> {
     let mut pages = Vec::new();
     for chunk in layout.chunks_in(row..row + 1) {

@@ -1,6 +1,6 @@
 //! Workloads and machines as people write them: a file in TOML.
 //!
-//! [`Spec::parse`] reads it and says what is wrong with it; a [`Case`] with a seed gives a [`Workload`]. Each of the
+//! [`Spec::parse`] reads it and reports what is wrong with it. A [`Case`] with a seed gives a [`Workload`]. Each of the
 //! files in `experiments/` is an example; `docs/workloads.md` explains the form.
 
 mod claims;
@@ -34,13 +34,13 @@ pub struct Spec {
     pub name: String,
     /// One line about its content.
     pub title: String,
-    /// Where it comes from, such as `[CS07 §5.2, Table 2]`; empty if nowhere.
+    /// The source, such as `[CS07 §5.2, Table 2]`; empty if there is none.
     pub source: String,
     /// Assumptions where the source is silent.
     pub assumed: Vec<String>,
     /// Parameters fitted to figures of the source, and the figures.
     pub fitted: Vec<String>,
-    /// Why results may differ from the source's.
+    /// The reasons why results may differ from the source's.
     pub remarks: Vec<String>,
     /// The machine, tables, queries and streams as the file has them: the parts and their content.
     pub parameters: Vec<(String, String)>,
@@ -52,7 +52,7 @@ pub struct Spec {
     pub paper: Vec<PaperFigure>,
     /// Claims of the source about its results.
     pub claims: Vec<Claim>,
-    /// Those of the claims that are orders of policies.
+    /// The claims that are orders of policies.
     pub orders: Vec<PaperOrder>,
 }
 
@@ -68,7 +68,7 @@ pub struct Sweep {
 /// A machine and a workload whose random parts follow from a seed.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The values that a sweep gave it, joined with `-`; empty where there is no sweep.
+    /// The values that a sweep gave it, joined with `-`; empty if there is no sweep.
     pub name: String,
     /// The machine.
     pub machine: Machine,
@@ -78,7 +78,7 @@ pub struct Case {
 /// The source of the workload of a case.
 #[derive(Clone, Debug)]
 enum Work {
-    /// Drawn as a file describes.
+    /// The workload is drawn as a file describes.
     Drawn {
         tables: Vec<Table>,
         templates: Templates,
@@ -86,7 +86,7 @@ enum Work {
         pool_bytes: u64,
         pool_changes: Vec<(coscan_core::Time, u64)>,
     },
-    /// Known, as that of a recorded run.
+    /// The workload is known, as that of a recorded run.
     Known(Workload),
 }
 
@@ -153,7 +153,7 @@ impl Spec {
         Ok(())
     }
 
-    /// Reports that compare policies also show whether their published order holds.
+    /// Adds claims. Reports that compare policies also show whether their published order holds.
     fn add_claims(&mut self, forms: &[document::ClaimForm]) -> Result<(), SpecError> {
         let cases: Vec<_> = self.cases.iter().map(|case| case.name.as_str()).collect();
         let claims =

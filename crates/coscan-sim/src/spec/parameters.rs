@@ -18,7 +18,7 @@ pub(super) fn parameters(document: &Table) -> Vec<(String, String)> {
     lines
 }
 
-/// `cores 2, disk (perfect (chunk 100 ms))`, without the outer brackets.
+/// A value as text, such as `cores 2, disk (perfect (chunk 100 ms))`, without the outer brackets.
 fn text(value: &Value) -> String {
     match value {
         Value::Table(table) => {

@@ -24,10 +24,10 @@ pub(super) struct Template {
     index_rows: Option<u64>,
 }
 
-/// Which rows a query reads.
+/// The rows that a query reads.
 #[derive(Clone, Debug)]
 enum Place {
-    /// These.
+    /// These rows.
     Fixed(Vec<Range<u64>>),
     /// A part of the table, 1 for all of it, at a given or random position.
     Part { part: f64, begin: Option<f64> },
@@ -121,7 +121,7 @@ impl Templates {
         percent.map_or(Ok(()), |percent| check_percent(key, percent))
     }
 
-    /// A query of a checked name; `percent` is the part of the table where the name does not say one.
+    /// A query of a checked name. `percent` is the part of the table if the name does not give one.
     pub(super) fn query(
         &self,
         name: &str,
@@ -133,7 +133,8 @@ impl Templates {
         template.query(named_percent.or(percent), random, more)
     }
 
-    /// The template of a name, and the percentage in it. The longest name of a template wins: one may be called `F-10`.
+    /// The template of a name, and the percentage in it. The longest name of a template takes precedence: one may be
+    /// called `F-10`.
     fn find(&self, text: &str) -> Option<(&Template, Option<f64>)> {
         let named = |name: &str| self.0.iter().find(|template| template.name == name);
         if let Some(template) = named(text) {
@@ -208,7 +209,7 @@ fn place(key: &str, form: &QueryForm, table: &NamedTable) -> Result<Place, SpecE
     }
 }
 
-/// The cost for each row of the layout and each byte; the text speaks of rows of the table.
+/// The cost for each row of the layout and each byte. The text is about rows of the table.
 fn cost(
     key: &str,
     text: CostText,

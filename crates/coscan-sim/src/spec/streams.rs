@@ -21,14 +21,14 @@ pub(super) struct StreamGroup {
     content: Content,
 }
 
-/// Which queries the streams run.
+/// The queries that the streams run.
 #[derive(Clone, Debug)]
 enum Content {
     /// These queries in each stream.
     Listed(Vec<String>),
-    /// `count` of these names in each stream, each over one of these percentages of the table.
+    /// `count` queries of these names in each stream, each over one of these percentages of the table.
     Drawn { count: usize, from: Vec<String>, percent: Vec<f64> },
-    /// All of these in each stream, in an order of its own; the queries of one list follow one another.
+    /// All of these queries in each stream, in an order of its own. The queries of one list follow one another.
     Shuffled(Vec<Vec<String>>),
     /// These queries in all streams together, shuffled.
     Dealt(Vec<String>),

@@ -7,7 +7,7 @@ use super::error::{SpecError, wrong};
 
 /// The file of one case.
 pub(super) struct Variant {
-    /// The names of the values, joined with `-`; empty where nothing is swept.
+    /// The names of the values, joined with `-`; empty if nothing is swept.
     pub(super) name: String,
     pub(super) document: Table,
 }
@@ -54,7 +54,7 @@ fn name_of(value: &Value) -> String {
     }
 }
 
-/// Sets the value of a key such as `machine.pool`. The last part of the key may be new, the others must exist.
+/// Sets the value of a key such as `machine.pool`. The last part of the key may be new; the others must exist.
 fn set(document: &mut Table, key: &str, value: &Value) -> Result<(), SpecError> {
     let mut parts: Vec<_> = key.split('.').collect();
     let last = parts.pop().unwrap_or_default();

@@ -6,7 +6,7 @@ use coscan_sim::faults::random_case;
 use coscan_sim::generator::random_file;
 use coscan_sim::{End, Machine, Options, Spec, Workload, bound, run};
 
-/// Runs a workload under every policy; the most that one read, as a multiple of the bound.
+/// Runs a workload under every policy. Returns the most bytes that one read, as a multiple of the bound.
 fn most_to_bound(name: &str, workload: &Workload, machine: &Machine) -> f64 {
     let compulsory = bound::compulsory_bytes(workload);
     let least = bound::lower_bound_bytes(workload);

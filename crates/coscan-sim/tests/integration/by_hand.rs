@@ -76,7 +76,8 @@ fn two_equal_scans_at_once_read_everything_once() {
     let scan = || (0, vec![query(0..6, 40)]);
     let two = workload(6, 3, vec![scan(), scan()]);
     for policy in PolicyKind::ALL {
-        // With a core each they go on together: six reads, then the last chunk. With one core they share it or take turns.
+        // With a core each they proceed together: six reads, then the last chunk. With one core
+        // they share it or take turns.
         for (cores, last_ns) in [(2, 40), (1, 80)] {
             let outcome = run_under(policy, &two, &machine(cores));
             assert_eq!(outcome.requests, 6, "{policy}");
@@ -149,10 +150,10 @@ fn a_stream_that_runs_while_others_do_starts_nothing_after_they_have_ended() {
         assert!(skipped.iter().all(|query| query.end == End::Skipped && query.chunks == 0));
         assert_eq!(outcome.total_ns, outcome.queries[ran - 1].ended.0.max(430), "{policy}");
     }
-    // Certain to be read are the pages of the long query.
+    // The pages of the long query are certain to be read.
     beside.streams[1].queries[8] = query(0..3, 5);
     assert_eq!(bound::compulsory_bytes(&beside), 4);
-    // Nobody else is there: it runs to its end.
+    // There is no other stream, so it runs to its end.
     beside.streams.remove(0);
     let outcome = run_under(PolicyKind::Normal, &beside, &machine(2));
     assert!(outcome.queries.iter().all(|query| query.end == End::Done));
@@ -181,7 +182,8 @@ fn a_short_scan_waits_for_a_quantum_and_not_for_the_queue() {
     let usual = Machine::QUANTUM_BYTES;
     let cuts_line = latency_ns(PolicyKind::Relevance, usual);
     assert!((chunk_ns..=chunk_ns + quantum_ns + 200).contains(&cuts_line), "{cuts_line}");
-    // If nothing can be broken off, the chunk that passes comes first, but not the one that is queued.
+    // If nothing can be interrupted, the chunk that passes comes first, but not the one that is
+    // queued.
     let waits = latency_ns(PolicyKind::Relevance, u64::MAX);
     assert!((2 * chunk_ns - 100..=2 * chunk_ns + 200).contains(&waits), "{waits}");
     assert!(latency_ns(PolicyKind::Relevance2007, usual) > 3 * chunk_ns - 200);

@@ -66,7 +66,7 @@ fn verdicts(prefixes: &[&str]) -> String {
     text
 }
 
-// Several tests, so that they run at the same time.
+// There are several tests, so that they run at the same time.
 
 #[test]
 fn claims_of_cs04() {

@@ -1,4 +1,4 @@
-//! Several machines that share what they read: no rule is broken whatever goes wrong, and they read less.
+//! Several machines that share their reads: no rule is broken whatever fails, and they read less.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
@@ -16,7 +16,7 @@ use coscan_sim::{
 
 const SEEDS: Range<u64> = 0..3_000;
 
-/// What is found, lowest seeds first; two threads search.
+/// The violations that are found, lowest seeds first. Two threads search.
 fn all_broken(seeds: Range<u64>, broken: fn(u64) -> Option<String>) -> Vec<String> {
     let next = AtomicU64::new(seeds.start);
     let first_broken = || {
@@ -45,7 +45,7 @@ fn no_page_is_read_too_often_whatever_happens_to_machines() {
     assert!(costly >= 20, "incidents cost nothing: {costly}");
 }
 
-/// Cases in which nothing is shared would find nothing.
+/// Cases in which nothing is shared would find no violation.
 #[test]
 fn random_clusters_share_in_all_ways() {
     let (mut messages, mut mixed_loads) = (BTreeMap::<_, u64>::new(), 0);
@@ -92,7 +92,7 @@ fn workload() -> (Workload, Machine) {
     (workload, case.machine.clone())
 }
 
-/// Larger than the table.
+/// A pool that is larger than the table.
 const LARGE_POOL: u64 = 200_000_000;
 
 fn run(nodes: usize, sharing: Sharing, incidents: Vec<(Time, Incident)>) -> ClusterOutcome {

@@ -102,8 +102,8 @@ fn costs_and_ranges_are_those_of_the_query_s_own_table() {
     assert_eq!(cost_ps(sales), 20_000, "10 ns for each of its two rows");
 }
 
-/// Everything fits in the pool, so each page that is needed is read once, whoever asks for it: 4 s for `price`, 2 s for
-/// half of the items' `day`, 2 s for that of the sales.
+/// Everything fits in the pool, so each page that is needed is read once, whichever scan asks for it: 4 s for `price`,
+/// 2 s for half of the items' `day`, 2 s for that of the sales.
 #[test]
 fn a_merge_join_shares_what_it_reads_with_scans_of_either_table() {
     for policy in PolicyKind::ALL {

@@ -11,8 +11,8 @@ fn case(experiment: &str, name: &str) -> Cyclotron {
     spec.cases.into_iter().find(|case| case.name == name).unwrap().setup
 }
 
-/// A query alone on a ring of four nodes, all fragments owned by the first; a fragment is a second on a link, and a half on
-/// the disk.
+/// A query alone on a ring of four nodes, all fragments owned by the first. A fragment takes a second on a link, and
+/// half a second on the disk.
 fn alone() -> Cyclotron {
     let mut setup = case("dc-table5.3", "S2");
     setup.switches = vec![4];
@@ -33,7 +33,7 @@ fn a_query_alone_takes_what_disk_and_links_take() {
     let outcome = run_cyclotron(&setup, 1);
     assert_eq!((outcome.reads, outcome.taken), (22, 22));
     assert_eq!(outcome.response_s(None), 11.0);
-    // The same with five operators one after the other at the end, if all columns come before.
+    // The run with five operators one after the other at the end, if all columns come before.
     setup.queries.operator_ns = 1_000_000_000;
     let seconds = run_cyclotron(&setup, 1).response_s(None);
     assert!((12.0..=16.0).contains(&seconds), "{seconds}");

@@ -1,5 +1,5 @@
-//! Ten thousand small workloads, the same in each run, and a thousand new ones, each under every policy, with faults of all
-//! kinds: no rule is ever broken. And a run follows from its seed.
+//! Ten thousand small workloads, the same in each run, and a thousand new ones, each under every policy, with faults of
+//! all kinds: no rule is ever broken. A run also follows from its seed.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -15,10 +15,10 @@ use coscan_sim::{End, Options};
 /// The seeds of every run.
 const SEEDS: Range<u64> = 0..10_000;
 
-/// Seeds that no run before had.
+/// The number of seeds that no run before had.
 const FRESH: u64 = 1_000;
 
-/// The broken rules, lowest seeds first; two threads search.
+/// The broken rules, lowest seeds first. Two threads search.
 fn all_broken(seeds: Range<u64>) -> Vec<String> {
     let next = AtomicU64::new(seeds.start);
     let first_broken = || {
@@ -38,7 +38,7 @@ fn no_rule_is_broken_whatever_goes_wrong() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Written past the test runner, which swallows what passing tests print.
+/// The output bypasses the test runner, which hides the output of passing tests.
 #[test]
 fn no_rule_is_broken_in_cases_that_are_new() {
     let milliseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();

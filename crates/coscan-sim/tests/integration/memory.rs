@@ -1,7 +1,7 @@
-//! Memory that is short throughout: 64 scans whose chunks take memory to decode, and 8 operators that take and return some
-//! all the time. Whatever the seed, the simulator finds that nobody is refused what could be had, that the pool and all
-//! others stay within the budget, and that nobody waits for longer than a query may; here it is shown that all get their
-//! rows, and that the disk does not wait for decisions about memory.
+//! Memory that is short throughout: 64 scans whose chunks take memory to decode, and 8 operators that take and return
+//! some all the time. Whatever the seed, the simulator finds that no user is refused what could be had, that the pool
+//! and all others stay within the budget, and that none waits for longer than a query may. The tests show that all get
+//! their rows, and that the disk does not wait for decisions about memory.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,7 +20,7 @@ const MS: u64 = 1_000_000;
 const CHUNKS: u64 = 40;
 const CHUNK_BYTES: u64 = MIB;
 
-/// A sixth of what all would take at once.
+/// Limits of a sixth of what all would take at once.
 const SHORT: MemoryLimits = MemoryLimits {
     budget_bytes: 16 * MIB,
     pool_ceiling_bytes: 8 * MIB,
@@ -28,7 +28,8 @@ const SHORT: MemoryLimits = MemoryLimits {
     overtaking_ns: 100 * MS,
 };
 
-/// Some policies hand chunks to all workers at once: with less memory nobody would wait for ever, but for longer.
+/// Limits for policies that hand chunks to all workers at once. With less memory none would wait for ever, but for
+/// longer.
 const LARGER: MemoryLimits =
     MemoryLimits { budget_bytes: 64 * MIB, pool_ceiling_bytes: 32 * MIB, ..SHORT };
 
@@ -81,7 +82,7 @@ fn run_of(seed: u64, limits: MemoryLimits, policy: PolicyKind) -> (Workload, Out
     (workload, outcome)
 }
 
-/// Every scan is handed every chunk that it needs once.
+/// Asserts that every scan is handed every chunk that it needs once.
 fn assert_complete(workload: &Workload, outcome: &Outcome) {
     let handed: BTreeSet<_> = outcome.deliveries.iter().collect();
     assert_eq!(handed.len(), outcome.deliveries.len(), "none twice");

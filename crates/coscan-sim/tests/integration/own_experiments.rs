@@ -6,7 +6,7 @@ use coscan_core::PolicyKind;
 use coscan_sim::experiment::{self, Prepared, Run};
 use coscan_sim::{Metric, Options, Spec};
 
-/// The runs of a case with the first seed, one a policy.
+/// The runs of a case with the first seed, one per policy.
 fn runs<const COUNT: usize>(experiment: &str, case: &str, policies: [&str; COUNT]) -> [Run; COUNT] {
     let spec = experiment::find(experiment).unwrap();
     let case = spec.cases.iter().find(|known| known.name == case).unwrap();
@@ -59,7 +59,7 @@ fn short_queries_do_not_wait_behind_long_ones() {
         let p99 = |run: &Run| run.value_of(kind, Metric::NormalizedLatencyP99).unwrap();
         assert!(p99(&relevance) < p99(&normal) / 3.0, "{kind}");
     }
-    // All of those that did not run are left out.
+    // Queries that did not run are left out.
     assert!(normal.outcome.queries.iter().any(|query| !query.has_run()));
 }
 

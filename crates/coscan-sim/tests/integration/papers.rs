@@ -1,5 +1,5 @@
-//! Numbers of the papers that the simulator must reproduce: those of their worked examples, to the second, and standalone
-//! latencies. Their claims about policies are in `claims.rs`.
+//! Numbers of the papers that the simulator must reproduce: those of their worked examples, to the second, and
+//! standalone latencies. Their claims about policies are in `claims.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -44,7 +44,7 @@ fn spec(groups: &[u32], rows: std::ops::Range<u64>, workers: usize) -> ScanSpec 
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// The first of these starts; the others follow it.
+    /// Starts the first of these scans. The others follow it.
     Start(Vec<ScanSpec>),
     Ask(ScanId, WorkerIndex),
     Arrive(LoadId, Vec<PageId>),
@@ -57,7 +57,7 @@ struct Engine {
     agenda: BTreeMap<(u64, u64), Event>,
     planned: u64,
     now: Time,
-    /// Workers that go on, and the specs that follow.
+    /// The workers left of each scan, and the specs that follow it.
     running: BTreeMap<ScanId, (usize, Vec<ScanSpec>)>,
 }
 
@@ -218,7 +218,7 @@ fn a_recorded_run_is_an_experiment() {
     }
 }
 
-/// A log of one table and one scan, then these commands and actions.
+/// A log of one table and one scan, followed by these commands and actions.
 fn scripted(cores: usize, spec: ScanSpec, entries: Vec<Entry>) -> Recorded {
     let register = Command::RegisterLayout { layout: table(), device: DeviceId(0) };
     let start = [

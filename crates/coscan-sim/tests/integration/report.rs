@@ -7,7 +7,7 @@ use coscan_sim::experiment::{Prepared, Run};
 use coscan_sim::report::{Results, html, json, pictures, text};
 use coscan_sim::{Options, Spec};
 
-/// Two queries on four chunks, half of which fit into the pool; names that mean something in HTML.
+/// Two queries on four chunks, half of which fit into the pool. The names have characters with a meaning in HTML.
 const SMALL: &str = r#"
 name = "small"
 title = "Two <scans> & a pool"
@@ -215,7 +215,7 @@ fn nothing_run_is_no_reason_to_fail() {
     assert!(text::text(&results).starts_with("small: "));
 }
 
-/// Every element that is opened is closed, in order, and every character that means something is escaped.
+/// Checks that every element that is opened is closed, in order, and that every character with a meaning is escaped.
 fn well_formed(text: &str) {
     let mut open = Vec::new();
     let mut rest = text;

@@ -1,5 +1,4 @@
-//! I5 under background load: short queries that keep coming do not starve others, neither of space, nor of processors,
-//! nor of reads.
+//! I5 under background load: short queries that keep coming do not starve others of space, processors or reads.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,16 +1,16 @@
-//! A circuit breaker: requests to a store that has been silent for long fail at once.
+//! A circuit breaker: requests to a store that has been silent for a long time fail at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The silence of a store. Once it is long, requests fail at once, except for one now and then that probes the store.
+/// The silence of a store. Once it is long, requests fail at once, except for an occasional one that probes the store.
 #[derive(Debug)]
 pub(super) struct CircuitBreaker {
     /// After a silence of this length the store counts as gone.
     length_max: Duration,
-    /// Time between two probes of a store that is gone.
+    /// The time between two probes of a store that is gone.
     probe_interval: Duration,
     state: Mutex<State>,
 }

@@ -14,28 +14,28 @@ use super::timeouts::Timeouts;
 /// A builder of `object_store`, with the names of its settings.
 pub(super) trait Cloud: Default {
     type Key: FromStr + AsRef<str>;
-    /// Prefix of options.
+    /// The prefix of options.
     const OPTIONS: &'static str;
-    /// Prefix of environment variables, which are keys in upper case.
+    /// The prefix of environment variables, which are keys in upper case.
     const VARIABLES: &'static str;
-    /// Key of the bucket or container, which the URL gives.
+    /// The key of the bucket or container, which the URL gives.
     const BUCKET: &'static str;
-    /// Keys of credentials. Options with any of them leave those of the environment aside.
+    /// The keys of credentials. Options with any of them leave those of the environment aside.
     const CREDENTIALS: &'static [&'static str];
-    /// Keys of addresses that requests go to.
+    /// The keys of addresses that requests go to.
     const ENDPOINTS: &'static [&'static str];
-    /// Keys whose values must not show.
+    /// The keys whose values must not show.
     const SECRETS: &'static [&'static str];
-    /// Part of the address of the metadata service, which gives credentials to machines of the cloud.
+    /// A part of the address of the metadata service, which gives credentials to machines of the cloud.
     const METADATA_SERVICE: &'static str;
-    /// For errors: the settings that give credentials.
+    /// The settings that give credentials, for errors.
     const HELP: &'static str;
 
     fn with(self, key: Self::Key, value: &str) -> Self;
     fn finish(self, root: &Url, timeouts: Timeouts) -> Result<Arc<dyn ObjectStore>>;
 }
 
-/// The store of a builder. A macro, because the builders have these methods but no trait for them.
+/// Builds the store of a builder. This is a macro because the builders have these methods but no trait for them.
 macro_rules! finish {
     ($builder:expr, $timeouts:expr) => {{
         let timeouts: Timeouts = $timeouts;

@@ -17,20 +17,20 @@ pub(super) struct Credentials {
 pub(super) struct Source {
     /// The settings that give credentials.
     pub(super) help: &'static str,
-    /// Part of the address of the service that gives credentials where none are set.
+    /// A part of the address of the service that gives credentials where none are set.
     pub(super) metadata_service: &'static str,
 }
 
-/// Shorter secrets are not hidden: they would match everywhere.
+/// The length below which secrets are not hidden, since they would match everywhere.
 const SECRET_CHARS_MIN: usize = 4;
-/// Parts of this length are hidden too: a line of a key in a JSON file, the signature in a token.
+/// The length from which parts are hidden, too: a line of a key in a JSON file, the signature in a token.
 const PART_CHARS_MIN: usize = 32;
 
 /// The text that replaces a secret in errors.
 const HIDDEN: &str = "[hidden]";
 
 impl Credentials {
-    /// No credentials are set yet.
+    /// Starts without credentials.
     pub(super) fn from(source: Source) -> Self {
         Self { source: Some(source), ..Self::default() }
     }
@@ -88,7 +88,7 @@ impl Credentials {
         }
     }
 
-    /// The same error with plain texts and hidden secrets.
+    /// The error with plain texts and hidden secrets.
     pub(super) fn without_secrets(&self, error: Error) -> Error {
         let path = |path: String| self.clean(path);
         let source = |source: Box<dyn std::error::Error + Send + Sync>| {
@@ -115,7 +115,7 @@ impl Credentials {
                 Error::Unauthenticated { path: path(p), source: source(s) }
             }
             Error::NotSupported { source: s } => Error::NotSupported { source: source(s) },
-            // The others contain paths, tasks and names of settings only.
+            // Other errors contain only paths, tasks and names of settings.
             error => error,
         }
     }

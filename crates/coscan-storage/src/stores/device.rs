@@ -1,4 +1,4 @@
-//! What a file is read from.
+//! The device that a file is read from.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use url::{Position, Url};
 
 use super::local_device::devices;
 
-/// What has a queue of its own for the reads of a file: a disk or mount of this machine, or a store.
+/// A device with its own queue for the reads of a file: a disk or mount of this machine, or a store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Device {
-    /// A local one, by its number (`st_dev`).
+    /// A disk or mount of this machine, by its number (`st_dev`).
     Local(u64),
     /// A store, by its address. The fragment after `#` stands for its options.
     Store(Url),
 }
 
 impl Device {
-    /// The device of a file in a store. Local files are told apart by the device of their directory.
+    /// The device of a file in a store. Local files are distinguished by the device of their directory.
     ///
     /// # Errors
     /// If the disk or network mount does not answer.

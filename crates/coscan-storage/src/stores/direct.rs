@@ -29,7 +29,7 @@ const READS_AT_ONCE: usize = 8;
 /// Whole files are streamed in pieces of this size, so that a file need not fit in memory.
 const PIECE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Files of a listing that wait for whoever reads it.
+/// The number of files of a listing that wait for its reader.
 const LISTED_AT_A_TIME: usize = 1024;
 
 /// Local files, read past the operating system's cache (`O_DIRECT` on Linux).
@@ -38,8 +38,8 @@ const LISTED_AT_A_TIME: usize = 1024;
 /// hide the disk from measurements.
 ///
 /// - A request for a range is one positional read on a blocking thread; its bytes are not copied. A bounded number of
-///   threads waits for each device. While one hangs, such as a network mount, reads of others go on; its own fail after
-///   24 s without any answer, and one every 6 s asks again.
+///   threads waits for each device. While one hangs, such as a network mount, reads of other devices continue. Its own
+///   reads fail after 24 s without any answer, and one every 6 s asks again.
 /// - A request without a range, or from an offset to the end, is streamed in pieces of 8 MiB.
 /// - `get_ranges` joins ranges up to [`COALESCE_GAP_BYTES`](super::COALESCE_GAP_BYTES) apart and reads eight at once.
 ///   A range that reaches past the end of the file is an error there, as in [`LocalFileSystem`].

@@ -16,7 +16,7 @@ use super::ranges::to_usize;
 /// larger blocks refuses the read, which then goes through the cache.
 const ALIGNMENT_BYTES: usize = 4096;
 
-/// The most bytes of one read, so that a large one on a slow disk is not taken for one that hangs.
+/// The most bytes of one read, so that a large one on a slow disk is not mistaken for one that hangs.
 const READ_BYTES_MAX: usize = 8 << 20;
 
 /// Opens files for direct reads, and notes refusals.
@@ -31,7 +31,7 @@ impl DirectAccess {
         Self::with_open(open_direct)
     }
 
-    /// Tests pass an `open` that refuses.
+    /// Creates an access with this `open`. Tests pass one that refuses.
     pub(super) fn with_open(open: fn(&Path) -> io::Result<File>) -> Self {
         Self { open, refused: AtomicBool::new(false) }
     }
@@ -74,7 +74,7 @@ impl DirectFile {
     ) -> io::Result<Bytes> {
         if let Some(direct) = self.direct.get_or_init(|| self.open_direct(access)) {
             match read_aligned(direct, &range, answers) {
-                // Try through the cache: it fails too if the disk is at fault.
+                // Try through the cache, which also fails if the disk is at fault.
                 Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                     access.note_refusal(&self.path, &error);
                 }

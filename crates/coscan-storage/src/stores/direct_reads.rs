@@ -25,7 +25,7 @@ pub(super) struct Reads {
     pub(super) path: PathBuf,
     pub(super) access: Arc<DirectAccess>,
     pub(super) device: Arc<LocalDevice>,
-    /// As it was checked, if there was a condition.
+    /// The metadata as it was checked, if there was a condition.
     pub(super) meta: Option<ObjectMeta>,
 }
 

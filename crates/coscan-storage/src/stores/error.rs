@@ -2,7 +2,7 @@
 
 use super::error_text::error_text;
 
-/// Why a location does not lead to files.
+/// The reason why a location does not lead to files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -62,7 +62,7 @@ pub enum StoreError {
         url: String,
     },
 
-    /// An option that no store knows.
+    /// An option that no store has.
     #[error(
         "there is no option \"{option}\" for stores. Options are aws., gcp. or azure. and then what object_store calls \
          the setting, such as aws.access_key_id, aws.secret_access_key, aws.region, aws.endpoint, aws.allow_http, \
@@ -73,7 +73,7 @@ pub enum StoreError {
         option: String,
     },
 
-    /// Options for other stores than that of the URL.
+    /// Options for stores other than that of the URL.
     #[error(
         "the options {options} say nothing about {url}. For s3:// they begin with aws., for gs:// with gcp., for az:// \
          and abfs:// with azure.; other locations take none"

@@ -5,7 +5,7 @@ use object_store::Error;
 /// The prefix of `object_store` before a request.
 const REQUEST: &str = "Error performing ";
 
-/// Its prefixes before the answer of a server.
+/// The prefixes of `object_store` before the answer of a server.
 const ANSWERS: [&str; 2] =
     ["Server returned non-2xx status code: ", "Server returned error response: "];
 
@@ -20,8 +20,7 @@ pub fn error_text(error: &Error) -> String {
     }
 }
 
-/// Leaves out the duration of a request and the settings of retries, and of an answer in XML all but code and
-/// message.
+/// Omits the duration of a request and the settings of retries. Of an answer in XML only code and message remain.
 pub(super) fn plain(text: &str) -> String {
     let Some((before, request)) = text.split_once(REQUEST) else { return text.to_owned() };
     let Some((request, answer)) = request.split_once(" - ") else { return text.to_owned() };

@@ -41,7 +41,7 @@ pub struct FaultCounts {
     pub truncated: u64,
 }
 
-/// Any store, with faults in its reads. For tests.
+/// Any store, with faults in its reads, for tests.
 ///
 /// Read requests are numbered from zero on arrival, each range of `get_ranges` on its own. Seed and number alone
 /// decide whether a request is faulty, so a test with a fixed order of requests always fails in the same way. A
@@ -155,7 +155,7 @@ impl FaultyStore {
 object_store_by_reads!(FaultyStore);
 
 impl Faults {
-    /// The fault of request `number`: a draw per kind, the first that hits wins.
+    /// The fault of request `number`. Each kind has a draw; the first hit counts.
     fn of_request(&self, number: u64) -> Fault {
         let kinds = [
             (self.fail_one_in, Fault::Fail),
@@ -174,8 +174,7 @@ impl Faults {
     }
 }
 
-/// The same result with half of its content; it still claims the whole range, as a broken
-/// connection does.
+/// The result with half of its content. It still claims the whole range, as a broken connection does.
 fn truncate(result: GetResult) -> GetResult {
     let meta = result.meta.clone();
     let range = result.range.clone();

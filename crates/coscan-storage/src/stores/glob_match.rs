@@ -5,7 +5,7 @@ use glob::{MatchOptions, Pattern, PatternError};
 use object_store::path::Path;
 use object_store::{ListResult, ObjectMeta, ObjectStore, Result};
 
-/// `*` and `?` stay within a segment; names that begin with a dot must be spelled out.
+/// The options of matching: `*` and `?` stay within a segment, and names that begin with a dot must be spelled out.
 const OPTIONS: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
@@ -45,7 +45,7 @@ impl GlobPattern {
         Ok(Self { steps })
     }
 
-    /// The files below `base` that match. In no particular order.
+    /// The files below `base` that match, in no particular order.
     pub(super) async fn files(
         &self,
         store: &dyn ObjectStore,
@@ -105,7 +105,7 @@ pub(super) fn relative<'a>(path: &'a Path, directory: &Path) -> Option<&'a str> 
     Some(below.strip_prefix('/').unwrap_or(below))
 }
 
-/// Hidden by the convention of Spark and others: half-written and bookkeeping files. `_x=1` is a
+/// Whether a file is hidden by the convention of Spark and others: half-written and bookkeeping files. `_x=1` is a
 /// partition of a column `_x`.
 pub(super) fn is_hidden(segment: &str) -> bool {
     segment.starts_with('.') || (segment.starts_with('_') && !segment.contains('='))

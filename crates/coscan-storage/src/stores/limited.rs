@@ -14,18 +14,18 @@ use tokio::time::{Instant, sleep_until};
 use super::delegate::object_store_by_reads;
 use super::ranges::{cut, merge};
 
-/// Timers wake up late, by a millisecond or two. A reader with one request at a time would never reach the bandwidth,
-/// so its next request counts as that much earlier. Beyond this limit the reader was busy with other work.
+/// The largest delay of a timer that is made up for. Timers wake up a millisecond or two late. A reader with one
+/// request at a time would never reach the bandwidth, so its next request counts as that much earlier. Beyond this
+/// limit the reader was busy with other work.
 const LATE_MAX: Duration = Duration::from_millis(5);
 
-/// Longer waits would overflow the clock.
+/// The longest wait: longer ones would overflow the clock.
 const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The performance of the reproduced device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Bytes that the device moves per second, for all readers together. `None` is no limit; zero
-    /// counts as one.
+    /// Bytes that the device moves per second, for all readers together; `None` is no limit. Zero counts as one.
     pub bytes_per_second: Option<u64>,
     /// Time from a request to its answer, on top of the time to move the bytes. The latencies of
     /// requests that wait at the same time overlap.
@@ -113,14 +113,14 @@ struct Device {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// The end of the transfer of all requests so far. `None` before the first request.
+    /// The end of the transfer of all requests so far; `None` before the first request.
     free_at: Option<Instant>,
     /// The delay with which the last reader woke up, as credit for the next request.
     late: Duration,
 }
 
 impl Device {
-    /// Takes the device for `bytes` bytes; returns the time of the answer.
+    /// Takes the device for `bytes` bytes. Returns the time of the answer.
     fn reserve(&self, bytes: u64, limits: &Limits) -> Instant {
         let now = Instant::now();
         let mut queue = self.queue();
@@ -150,7 +150,7 @@ fn transfer_time(bytes: u64, limits: &Limits) -> Duration {
     u64::try_from(nanoseconds).map_or(WAIT_MAX, Duration::from_nanos).min(WAIT_MAX)
 }
 
-/// The same result with its content held until `ready_at`. Reading starts at once.
+/// The result with its content held until `ready_at`. Reading starts at once.
 fn hold_until(
     device: Arc<Device>,
     ready_at: Instant,

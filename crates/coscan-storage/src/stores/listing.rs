@@ -13,7 +13,7 @@ use super::local_device::on_device;
 use super::location::{Location, not_found, wrong};
 use super::registry::Stores;
 
-/// The files of a table, and where to read them.
+/// The files of a table, and the store to read them from.
 #[derive(Debug, Clone)]
 pub struct Listing {
     /// The store that holds the files.
@@ -100,7 +100,7 @@ impl Place<'_> {
         }
     }
 
-    /// Object stores have no empty directories, file systems do.
+    /// Whether the location is an existing local directory. Object stores have no empty directories; file systems do.
     async fn is_local_directory(&self) -> bool {
         let base = &self.location.base;
         match base.to_file_path() {

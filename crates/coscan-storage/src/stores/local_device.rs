@@ -1,8 +1,8 @@
 //! Local devices: a bounded number of threads waits for each of them, and one that hangs is noticed.
 //!
-//! A read from a network mount that hangs blocks its thread in the kernel, for as long as the mount hangs: it cannot be
-//! cancelled. So operations queue for the permits of their device, and a permit returns when its operation does, whether or
-//! not anybody still waits for it. Other devices go on.
+//! A read from a network mount that hangs blocks its thread in the kernel for as long as the mount hangs, and cannot be
+//! cancelled. So operations queue for the permits of their device, and a permit returns when its operation does,
+//! whether or not anything still waits for it. Other devices are not affected.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use tokio::time::Instant;
 
 use super::mounts;
 
-/// Operations of one device at a time, each on a thread of its own: enough for a fast disk. Tokio has 512 threads.
+/// The most operations of a device at a time, each on its own thread: enough for a fast disk. Tokio has 512 threads.
 pub(super) const THREADS_PER_DEVICE: usize = 32;
-/// Directories that are looked up at a time on one device, beside those.
+/// The most directories that are looked up at a time on one device, in addition to those.
 const LOOKUPS_PER_DEVICE: usize = 2;
-/// After this time without any answer a device counts as hanging.
+/// The time without any answer after which a device counts as hanging.
 const SILENCE_MAX: Duration = Duration::from_secs(24);
-/// A device that hangs is asked again as often, as long as threads are left.
+/// The interval at which a device that hangs is asked again, as long as threads are left.
 const PROBE_INTERVAL: Duration = Duration::from_secs(6);
-/// Directories whose devices are remembered.
+/// The most directories whose devices are remembered.
 const DIRECTORIES_MAX: usize = 10_000;
 
 /// A device does not answer.
@@ -46,7 +46,7 @@ pub(super) struct LocalDevices {
 #[derive(Debug, Default)]
 struct Known {
     devices: BTreeMap<u64, Weak<LocalDevice>>,
-    /// Each with the device of its mount by name.
+    /// The directories, each with the device of its mount by name.
     directories: HashMap<PathBuf, (Arc<LocalDevice>, u64)>,
 }
 
@@ -82,7 +82,7 @@ impl LocalDevices {
         Ok(device)
     }
 
-    /// Unless it hangs, and another device is mounted in its place by now.
+    /// The device of a known directory, unless it hangs and another device is mounted in its place by now.
     fn find(&self, directory: &Path) -> Option<Arc<LocalDevice>> {
         let mut known = self.lock();
         let (device, mount_id) = known.directories.get(directory)?;
@@ -110,7 +110,7 @@ impl LocalDevices {
     }
 }
 
-/// One device, and what waits for it.
+/// One device, and the operations that wait for it.
 #[derive(Debug)]
 pub(super) struct LocalDevice {
     id: u64,
@@ -145,13 +145,13 @@ impl LocalDevice {
         self.id
     }
 
-    /// Notes that it answers, although an operation goes on.
+    /// Notes that it answers, although an operation continues.
     pub(super) fn answers(&self) {
         self.activity().answered = Instant::now();
     }
 
-    /// Runs an operation on a file of this device as soon as one of its threads is free. If this is dropped, the operation
-    /// goes on, and keeps its thread.
+    /// Runs an operation on a file of this device as soon as one of its threads is free. If the future is dropped, the
+    /// operation continues and keeps its thread.
     ///
     /// # Errors
     /// If the device hangs.
@@ -210,7 +210,7 @@ impl LocalDevice {
         Err(self.error(file, silence))
     }
 
-    /// Ends when the device has not answered for too long.
+    /// Waits until the device has not answered for too long.
     async fn hangs(&self) -> Duration {
         let started = Instant::now();
         loop {
@@ -225,7 +225,7 @@ impl LocalDevice {
         }
     }
 
-    /// How long it has not answered, while it was asked.
+    /// The time for which it has not answered although it was asked.
     fn silence(&self) -> Option<Duration> {
         let activity = self.activity();
         let (_, &oldest) = activity.pending.first_key_value()?;
@@ -246,7 +246,8 @@ impl LocalDevice {
 struct Pending {
     device: Arc<LocalDevice>,
     number: u64,
-    /// Directories may be known to the operating system: that they are found says nothing of the device.
+    /// Whether its end is an answer. Directories may be cached by the operating system: finding them says nothing about
+    /// the device.
     is_answer: bool,
 }
 

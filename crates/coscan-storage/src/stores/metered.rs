@@ -49,13 +49,13 @@ struct MetricsState {
 }
 
 impl StoreMetrics {
-    /// Counts only.
+    /// Metrics with counts only.
     pub fn new() -> Arc<Self> {
         Self::build(false)
     }
 
-    /// Counts, and a record per request until [`take_log`](Self::take_log) takes them. The log
-    /// grows without limit, so it is for measurements, not for servers.
+    /// Metrics with counts, and a record per request until [`take_log`](Self::take_log) takes them. The log grows
+    /// without limit, so it is for measurements, not for servers.
     pub fn with_log() -> Arc<Self> {
         Self::build(true)
     }
@@ -65,13 +65,13 @@ impl StoreMetrics {
         self.state().counts
     }
 
-    /// Starts again: counts at zero, the log empty, the clock at zero.
+    /// Resets the metrics: counts at zero, the log empty, the clock at zero.
     pub fn reset(&self) {
         *self.state() = MetricsState::new();
     }
 
-    /// Takes the records kept so far, in the order in which the requests were made. Empty if no
-    /// log is kept.
+    /// Takes the records kept so far, in the order in which the requests were made. The result is empty if no log is
+    /// kept.
     pub fn take_log(&self) -> Vec<ReadRecord> {
         let mut log = std::mem::take(&mut self.state().log);
         // Records are entered when a request is answered.

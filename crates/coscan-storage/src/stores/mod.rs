@@ -1,4 +1,4 @@
-//! Object stores: where the bytes of tables come from.
+//! Object stores, which provide the bytes of tables.
 //!
 //! Everything here is an [`object_store::ObjectStore`] or finds one, so plain DataFusion and coscan
 //! read through the same stack. Wrappers compose, outermost first, for example

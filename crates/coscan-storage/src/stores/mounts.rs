@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// The device of the mount that a path is on by its name. Asks no file system, which may hang; follows no links.
+/// The device of the mount that a path is on by its name. This asks no file system, which may hang, and follows no
+/// links.
 #[cfg(target_os = "linux")]
 pub(super) fn device_of(path: &Path) -> u64 {
     std::fs::read_to_string("/proc/self/mountinfo")
@@ -11,7 +12,7 @@ pub(super) fn device_of(path: &Path) -> u64 {
         .unwrap_or(0)
 }
 
-/// Where that is not known, all paths are on one device until they have been looked up.
+/// The device of a path. Mounts are not known here, so all paths are on one device until they have been looked up.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn device_of(_path: &Path) -> u64 {
     0
@@ -32,7 +33,7 @@ fn device_in(mounts: &str, path: &Path) -> Option<u64> {
     found.map(|(_, device)| device)
 }
 
-/// Blanks and backslashes are written in octal digits.
+/// The field without escapes: blanks and backslashes are written in octal digits.
 #[cfg(target_os = "linux")]
 fn unescaped(field: &str) -> String {
     let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
@@ -46,7 +47,7 @@ pub(super) fn device_of_existing(directory: &Path) -> Option<u64> {
     std::fs::metadata(directory).ok().map(|metadata| metadata.dev())
 }
 
-/// Where devices have no numbers, all directories are on one.
+/// The device of a directory. Devices have no numbers here, so all directories are on one.
 #[cfg(not(unix))]
 pub(super) fn device_of_existing(_directory: &Path) -> Option<u64> {
     Some(0)

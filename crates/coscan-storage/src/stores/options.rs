@@ -12,7 +12,7 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use super::cloud::Cloud;
 use super::error::StoreError;
 
-/// Random for each process, so that a stamp reveals nothing about the options.
+/// The state of the hash, random for each process, so that a stamp reveals nothing about the options.
 static STAMPS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// Settings of object stores by name, checked. Values never show: not in `Debug`, not in errors.
@@ -29,7 +29,7 @@ impl StoreOptions {
     /// Options from names and values.
     ///
     /// # Errors
-    /// If no cloud knows a name, or the name is of a bucket, which the URL gives.
+    /// If no cloud has such a name, or the name is of a bucket, which the URL gives.
     pub fn new(options: impl IntoIterator<Item = (String, String)>) -> Result<Self, StoreError> {
         let values: BTreeMap<_, _> = options.into_iter().collect();
         for name in values.keys() {
@@ -55,7 +55,7 @@ impl StoreOptions {
         .any(|prefix| name.starts_with(prefix))
     }
 
-    /// Whether nothing is set.
+    /// Whether no option is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
@@ -67,7 +67,7 @@ impl StoreOptions {
         set.filter_map(|(name, value)| Some((name.as_str(), key_of::<C>(name)?, value.as_str())))
     }
 
-    /// A hash that identifies the options within this process. `None` without options.
+    /// A hash that identifies the options within this process; `None` without options.
     pub(super) fn stamp(&self) -> Option<String> {
         (!self.is_empty()).then(|| format!("{:016x}", STAMPS.hash_one(&self.values)))
     }

@@ -12,8 +12,8 @@ pub(super) fn mix(value: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// Jitter: clients that were refused at the same moment must not come back at the same moment. The same seed gives the
-/// same sequence.
+/// Jitter, so that clients that were refused at the same moment do not return at the same moment. The same seed gives
+/// the same sequence.
 #[derive(Debug)]
 pub struct Jitter {
     seed: u64,
@@ -21,7 +21,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// With a seed, or one that differs between processes.
+    /// Creates a jitter with this seed, or with one that differs between processes.
     #[must_use]
     pub fn new(seed: Option<u64>) -> Self {
         let seed = seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());

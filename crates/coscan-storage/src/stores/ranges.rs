@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-/// Ranges of one file with at most this many bytes between them are read in one request: on disks and object stores
-/// alike a second request costs more than 64 KiB.
+/// The largest gap between ranges of one file that are read in one request. On disks and object stores alike a second
+/// request costs more than 64 KiB.
 pub const COALESCE_GAP_BYTES: u64 = 64 * 1024;
 
 /// Groups ranges of one file, ascending by start, into requests: neighbours that do not overlap, with gaps of at most

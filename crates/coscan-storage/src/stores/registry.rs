@@ -33,7 +33,7 @@ const UNUSED_STORES_MAX: usize = 32;
 /// | `gs` | object_store's store of Google Cloud Storage, one per bucket; settings from `GOOGLE_*` |
 /// | `az`, `abfs`, `abfss` | object_store's store of Azure, one per container; settings from `AZURE_*` |
 ///
-/// Without credentials in the settings those of the machine are used: its service account or role, or the login of
+/// Without credentials in the settings, those of the machine are used: its service account or role, or the login of
 /// `gcloud`.
 ///
 /// The path in a store is always the URL's whole path, also if a longer prefix was registered.
@@ -47,7 +47,7 @@ pub struct Stores {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// By prefix, each ending in a slash.
+    /// The registered stores by prefix, each ending in a slash.
     registered: BTreeMap<String, Arc<dyn ObjectStore>>,
     built: BTreeMap<Identity, Arc<dyn ObjectStore>>,
 }
@@ -55,35 +55,35 @@ struct Known {
 /// The identity of a built store. It includes the options, so that no session reads with the credentials of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
-    /// Such as `s3://bucket/`.
+    /// The root of the store, such as `s3://bucket/`.
     root: String,
     options: StoreOptions,
     timeouts: Timeouts,
 }
 
 impl Stores {
-    /// No registered stores; the built-in schemes work.
+    /// Stores with only the built-in schemes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Uses `store` for all URLs below `url_prefix`, such as `file:///`, `s3://bucket/` or
-    /// `memory:///`. The longest prefix wins, and any wins over the built-in schemes. Replaces a
-    /// store registered for the same prefix.
+    /// Uses `store` for all URLs below `url_prefix`, such as `file:///`, `s3://bucket/` or `memory:///`. The longest
+    /// prefix takes precedence, and any prefix takes precedence over the built-in schemes. Replaces a store registered
+    /// for the same prefix.
     ///
-    /// The prefix chooses the store; it is not taken off the path that the store sees.
+    /// The prefix chooses the store; it is not removed from the path that the store sees.
     pub fn register(&self, url_prefix: &Url, store: Arc<dyn ObjectStore>) {
         self.write().registered.insert(with_final_slash(url_prefix), store);
     }
 
-    /// Stores with these options. Only users with the same options share them. With options, registered stores are
-    /// not used, as they were made without.
+    /// The stores with these options. Only users with the same options share them. With options, registered stores are
+    /// not used, because they were made without.
     #[must_use]
     pub fn with_options(&self, options: StoreOptions) -> Self {
         Self { options, ..self.clone() }
     }
 
-    /// Stores with these timeouts, where they are across the network.
+    /// The stores with these timeouts, for stores across the network.
     #[must_use]
     pub fn with_timeouts(&self, timeouts: Timeouts) -> Self {
         Self { timeouts, ..self.clone() }
@@ -111,11 +111,11 @@ impl Stores {
             None => {
                 let built = self.build(&root)?;
                 let mut known = self.write();
-                // Credentials that change often leave a store each behind.
+                // Credentials that change often each leave a store behind.
                 if known.built.len() >= UNUSED_STORES_MAX {
                     known.built.retain(|_, store| Arc::strong_count(store) > 1);
                 }
-                // Of two concurrent callers both get the store that was first.
+                // Two concurrent callers both get the store that was first.
                 Arc::clone(known.built.entry(identity).or_insert(built))
             }
         };
@@ -202,7 +202,7 @@ fn root_of(url: &Url) -> Result<Url, StoreError> {
     Ok(root)
 }
 
-/// So that `/fast` is a prefix of `/fast/file` but not of `/faster`.
+/// The URL with a final slash, so that `/fast` is a prefix of `/fast/file` but not of `/faster`.
 fn with_final_slash(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);

@@ -17,7 +17,7 @@ use object_store::{
 
 use super::credentials::Credentials;
 
-/// A store that was built for a URL. `Debug` and `Display` show the URL of its root only.
+/// A store that was built for a URL. `Debug` and `Display` show only the URL of its root.
 pub(super) struct RemoteStore {
     root: String,
     inner: Arc<dyn ObjectStore>,

@@ -1,7 +1,7 @@
-//! Requests to a store that asks to slow down (429, 503): they wait, and one at a time asks whether it is over.
+//! Requests to a store that asks to slow down (429, 503). They wait, and one at a time asks whether it is over.
 //!
-//! Every client of a store passes here, however many requests it has. So the answer to "too many requests" is one request
-//! every second or two, not all of them again.
+//! Every client of a store passes here, however many requests it has. So the reaction to "too many requests" is one
+//! request every second or two, not all of them again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(500);
 /// The longest pause between two probes: a store that serves again is noticed within this time.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Whether a store takes requests, and who may ask.
+/// Whether a store takes requests, and which request may be sent next.
 #[derive(Debug)]
 pub(super) struct Throttle {
     state: Mutex<State>,
@@ -36,7 +36,7 @@ struct Throttled {
     /// When the next probe may be sent.
     next_probe: Instant,
     pause: Duration,
-    /// What it said.
+    /// The answer of the store.
     answer: Arc<str>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct SlowDown {
     answer: Arc<str>,
 }
 
-/// The beginning of the errors of stores that ask to slow down.
+/// The prefix of the errors of stores that ask to slow down.
 pub(crate) const SLOW_DOWN: &str = "the store asks to slow down";
 
 impl Throttle {
@@ -62,14 +62,15 @@ impl Throttle {
         Self { state: Mutex::default(), reopened: Notify::new(), jitter }
     }
 
-    /// Waits until a request may be sent: at once, unless the store asks to slow down; then until it serves others, or for
-    /// a turn as a probe.
+    /// Waits until a request may be sent: at once, unless the store asks to slow down. Otherwise it waits until the
+    /// store serves others, or for a turn as a probe.
     ///
     /// # Errors
     /// If it still asks to slow down at the deadline.
     pub(super) async fn turn(&self, deadline: Instant) -> Result<Turn, SlowDown> {
         loop {
-            // Before the state is looked at: a store that reopens in between wakes this one.
+            // This precedes the look at the state, so a store that reopens in between wakes this
+            // task.
             let reopened = self.reopened.notified();
             let next_probe = {
                 let mut state = self.state();
@@ -97,7 +98,7 @@ impl Throttle {
     /// Notes that the store served a request.
     pub(super) fn served(&self, turn: &Turn) {
         let mut state = self.state();
-        // One that was sent before the store asked to slow down says nothing.
+        // The answer to a request that was sent before the store asked to slow down is ignored.
         if state.throttled.take_if(|throttled| turn.granted > throttled.since).is_some() {
             drop(state);
             self.reopened.notify_waiters();
@@ -113,7 +114,7 @@ impl Throttle {
                 throttled.pause = (throttled.pause * 2).min(PAUSE_MAX);
                 throttled.next_probe = now + self.jitter.up_to(throttled.pause);
             }
-            // Sent with the one that was refused first.
+            // The request was sent with the one that was refused first.
             Some(_) => {}
             None => {
                 let next_probe = now + self.jitter.up_to(PAUSE_FIRST);

@@ -22,18 +22,18 @@ use super::throttle::Throttle;
 
 /// Timeouts of a store across the network.
 ///
-/// The defaults suit callers that try four times, as scans do: they then fail within 25 s if a store never answers,
-/// and within 30 s if it refuses connections. A store that has been silent for four times `idle` counts as gone: requests
-/// fail at once, except for one per `idle` that probes the store. While a store asks to slow down (429, 503), one request
-/// every second or two probes it, and all others wait.
+/// The defaults suit callers that try four times, as scans do: they then fail within 25 s if a store never answers, and
+/// within 30 s if it refuses connections. A store that has been silent for four times `idle` counts as gone: requests
+/// fail at once, except for one per `idle` that probes the store. While a store asks to slow down (429, 503), one
+/// request every second or two probes it, and all others wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timeouts {
     /// The longest wait of a read for its next bytes, the first included. In any case a request ends after 30 s.
     /// Default: 6 s.
     pub idle: Duration,
     /// The time from its start within which a request is retried, with growing pauses, if its connection breaks or is
-    /// refused, or the store is at fault (5xx); and that it waits for a store that asks to slow down. An attempt that
-    /// takes longer, such as `idle`, is not retried. Default: 5 s.
+    /// refused, or the store is at fault (5xx). It also bounds the wait for a store that asks to slow down. An attempt
+    /// that takes longer, such as `idle`, is not retried. Default: 5 s.
     pub retry: Duration,
 }
 
@@ -43,17 +43,17 @@ impl Default for Timeouts {
     }
 }
 
-/// More attempts than fit into the time, which is the limit.
+/// The most retries: more than fit into the time, which is the actual limit.
 const RETRIES_MAX: usize = 1_000;
 
-/// After a silence of this many times `Timeouts::idle` a store counts as gone.
+/// The number of `Timeouts::idle` after which a silent store counts as gone.
 const IDLE_TIMES_MAX: u32 = 4;
 
 /// The longest pause between two attempts. It begins within `Timeouts::retry` and may end after it.
 const PAUSE_MAX: Duration = Duration::from_millis(1_500);
 
 impl Timeouts {
-    /// How object_store retries, for programs that build stores of their own.
+    /// The retries of object_store, for programs that build stores of their own.
     #[must_use]
     pub fn retry_config(self) -> RetryConfig {
         RetryConfig {
@@ -63,20 +63,20 @@ impl Timeouts {
         }
     }
 
-    /// Connects as object_store does, but see [`Self::around`].
+    /// A connector that connects as object_store does, see [`Self::around`].
     pub(super) fn connector(self) -> impl HttpConnector {
         self.around(ReqwestConnector::default(), Jitter::new(None))
     }
 
-    /// Connects as another connector does, with these timeouts, a circuit breaker, and pauses for stores that ask to slow
-    /// down: for programs that build stores of their own.
+    /// A connector that connects as `connector` does, with these timeouts, a circuit breaker, and pauses for stores
+    /// that ask to slow down. It is for programs that build stores of their own.
     pub fn around(self, connector: impl HttpConnector, jitter: Jitter) -> impl HttpConnector {
         Connector { connector, timeouts: self, jitter: Arc::new(jitter) }
     }
 }
 
-/// object_store has only a timeout for whole requests, which must allow for the slowest download; a dead store would
-/// block readers for as long.
+/// A connector with an idle timeout. object_store has only a timeout for whole requests, which must allow for the
+/// slowest download; a dead store would block readers for as long.
 #[derive(Debug)]
 struct Connector<C> {
     connector: C,
@@ -139,7 +139,7 @@ impl HttpService for Service {
         }
         let deadline = Instant::now() + self.timeouts.retry;
         loop {
-            // Not tried again by object_store, which would take no turns.
+            // object_store must not retry this request, since it would take no turns.
             let turn = self.throttle.turn(deadline).await;
             let turn = turn.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
             let answer = self.send(request.clone()).await?;
@@ -165,7 +165,7 @@ fn silent(idle: Duration) -> HttpError {
     HttpError::new(HttpErrorKind::Timeout, Silent { idle })
 }
 
-/// Not tried again by object_store.
+/// The error of a store that is gone. object_store does not retry it.
 #[derive(Debug, thiserror::Error)]
 #[error("the store has sent nothing for {} s; it is asked again every {idle:?}", length.as_secs())]
 struct Gone {
@@ -178,7 +178,7 @@ struct IdleTimeoutBody {
     body: HttpResponseBody,
     idle: Duration,
     silence: Arc<CircuitBreaker>,
-    /// Start and end of the wait for the next bytes. `None`, without a timeout, while no reader polls.
+    /// The start and end of the wait for the next bytes; `None`, without a timeout, while no reader polls.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    /// Never answers.
+    /// A service that never answers.
     #[derive(Debug)]
     struct Dead;
 

@@ -1,4 +1,4 @@
-//! Bloom filters of columns, which tell values that a row group does not hold. They are read on demand.
+//! Bloom filters of columns, which show that a row group does not hold a value. They are read on demand.
 //!
 //! Source: Parquet format, `BloomFilter.md` and `BloomFilterHeader` in `parquet.thrift`.
 
@@ -15,9 +15,9 @@ use super::{ParquetFile, TableError};
 
 /// The maximum size of the header in bytes.
 const HEADER_BYTES: u64 = 20;
-/// The format allows no larger Bloom filter.
+/// The maximum size of a Bloom filter in bytes: the format allows no larger one.
 const BITS_BYTES_MAX: u64 = 128 << 20;
-/// The field of the header that says how many bytes follow.
+/// The field of the header that has the number of bytes that follow.
 const BITS_BYTES: i16 = 1;
 
 /// The Bloom filter of a column in one row group.
@@ -25,7 +25,7 @@ const BITS_BYTES: i16 = 1;
 pub struct BloomFilter {
     /// The filter.
     pub filter: Sbbf,
-    /// The type as which values were added to it.
+    /// The type that its values had when they were added.
     pub physical_type: PhysicalType,
     /// The size of a value in bytes, for values of fixed length.
     pub type_length: i32,
@@ -120,7 +120,7 @@ impl ParquetFile {
     }
 }
 
-/// The length of the Bloom filter that begins here, with its header. `None` if the header is cut off or not Thrift.
+/// The length of the Bloom filter that begins here, with its header; `None` if the header is cut off or not Thrift.
 fn bloom_filter_bytes(bytes: &[u8]) -> Option<u64> {
     let mut reader = Reader::new(bytes);
     let (mut id, mut bits_bytes) = (0, None);

@@ -12,7 +12,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures::TryStreamExt;
 use object_store::{Error as StoreError, GetResult, GetResultPayload};
 
-/// The requested ranges, as far as the response has them.
+/// The requested ranges, as far as the response contains them.
 pub(super) struct Body {
     pages: Vec<Bytes>,
     is_complete: bool,
@@ -60,7 +60,7 @@ pub(super) async fn split_body(
     }
 }
 
-/// Runs file reads away from the asynchronous threads, or in place where there are none.
+/// Runs file reads away from the asynchronous threads, or in place if there are none.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
@@ -88,10 +88,10 @@ fn read_file(mut file: File, ranges: &[Range<u64>]) -> std::io::Result<Body> {
     Ok(body)
 }
 
-/// Pages below this size are copied: buffers are larger than what is in them by up to two blocks.
+/// The size below which pages are copied, since buffers are larger than their content by up to two blocks.
 const COPIED_BYTES_MAX: usize = 64 << 10;
 
-/// The same bytes, in memory that is hardly larger and holds nothing else.
+/// The bytes in memory of their own, hardly larger than they are.
 fn alone(bytes: Bytes) -> Bytes {
     if bytes.len() < COPIED_BYTES_MAX {
         return Bytes::copy_from_slice(&bytes);
@@ -110,7 +110,7 @@ struct Cutter<'a> {
     /// The page that is being filled.
     page: BytesMut,
     start: u64,
-    /// Offset in the file of the next byte of the stream.
+    /// The offset in the file of the next byte of the stream.
     position: u64,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Cutter<'a> {
         self.position += bytes.len() as u64;
     }
 
-    /// Drops what lies before an offset.
+    /// Drops the bytes before an offset.
     fn skip(&mut self, bytes: &mut Bytes, offset: u64) {
         let gap = offset.saturating_sub(self.position).min(bytes.len() as u64);
         bytes.advance(usize::try_from(gap).expect("a gap within a buffer"));

@@ -20,9 +20,9 @@ pub(super) struct Bounds {
 
 /// Statistics of one chunk.
 pub(super) struct Folded {
-    /// One value, null if unknown.
+    /// The minimum as an array of one value, null if unknown.
     pub(super) min: ArrayRef,
-    /// One value, null if unknown.
+    /// The maximum as an array of one value, null if unknown.
     pub(super) max: ArrayRef,
     pub(super) null_count: Option<u64>,
 }
@@ -38,7 +38,7 @@ impl Folded {
 }
 
 impl Bounds {
-    /// The bounds of some units together: unknown if those of any unit are, except that units with only nulls do not
+    /// The bounds of some units together. They are unknown if those of any unit are; units with only nulls do not
     /// count.
     pub(super) fn fold(
         &self,
@@ -98,8 +98,8 @@ fn entry(values: &ArrayRef, unit: Option<usize>) -> ArrayRef {
     }
 }
 
-/// Bounds as the column's type, with NaN as unknown: an old writer that stored NaN gives no bound of the other
-/// values. Bounds of dictionaries come as plain values.
+/// The bounds as the column's type, with NaN as unknown: an old writer that stored NaN gives no bound of the other
+/// values. Bounds of dictionaries are plain values.
 pub(super) fn as_bounds(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     let values = match values.data_type() == data_type {
         true => Arc::clone(values),

@@ -40,7 +40,7 @@ impl ChunkStatistics {
         })
     }
 
-    /// The same statistics as another type. Bounds are unknown if the type orders values differently.
+    /// The statistics as another type. Bounds are unknown if the type orders values differently.
     pub(super) fn cast(&self, data_type: &DataType) -> Self {
         let stored_type = self.min.data_type();
         let cast =

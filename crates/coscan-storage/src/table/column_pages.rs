@@ -1,9 +1,9 @@
 //! Presents the pages of one column of one chunk to parquet's decoder as if they were a file.
 //!
 //! The decoder asks for bytes by their offset in the file. [`Segments`] answers from the pages in memory, without a
-//! copy. Of a split row group only some data pages are in memory. The decoder sees just those, with the dictionary
-//! directly before them, because it takes the bytes between the start of a column chunk and its first data page for
-//! the dictionary.
+//! copy. Only some data pages of a split row group are in memory. The decoder sees just those, with the dictionary
+//! directly before them, because it takes the bytes between the start of a column chunk and its first data page for the
+//! dictionary.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use arrow_array::ArrayRef;
 use arrow_schema::{FieldRef, SchemaRef};
 
-/// Declarations of a table's columns that its files do not make. None by default.
+/// Declarations of columns that a table's files do not define. There are none by default.
 #[derive(Clone, Debug, Default)]
 pub struct TableColumns {
     /// The columns to read, instead of all columns of the files. A file's columns are found by name and cast; a

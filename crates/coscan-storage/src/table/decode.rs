@@ -82,7 +82,7 @@ impl ParquetFile {
         Ok(decoder)
     }
 
-    /// As [`Self::decode`], for the first `rows` rows of a chunk from prefixes that hold them, into one array.
+    /// Decodes the first `rows` rows of a chunk from prefixes that hold them, into one array. See [`Self::decode`].
     pub(super) fn decode_prefixes(
         &self,
         chunk: ChunkIndex,
@@ -119,7 +119,7 @@ impl ParquetFile {
         }
     }
 
-    /// As [`Self::decode`], of a column that the file does not store: `value` in every row, an array of one.
+    /// As [`Self::decode`], for a column that the file does not store: `value`, an array of one, in every row.
     pub(super) fn repeat(
         &self,
         chunk: ChunkIndex,
@@ -160,7 +160,7 @@ impl ParquetFile {
     }
 }
 
-/// The selection in parquet's form, counted over the rows of the pages. `None` is all of them.
+/// The selection in parquet's form, counted over the rows of the pages; `None` for all of them.
 fn row_selection(
     chunk_start: u64,
     selected: &[Range<u64>],
@@ -189,11 +189,12 @@ fn row_selection(
     (!is_everything).then(|| RowSelection::from_consecutive_ranges(ranges.into_iter(), row_count))
 }
 
-/// The arrays of one column of one chunk, decoded one at a time: exactly the selected rows, or an error at the end.
+/// The arrays of one column of one chunk, decoded one at a time. They have exactly the selected rows, or an error at
+/// the end.
 pub struct ColumnDecoder {
-    /// `None` after the end.
+    /// The source of arrays; `None` after the end.
     source: Option<Source>,
-    /// If all rows of the chunk are decoded, and none was NaN so far.
+    /// The watch for NaN, as long as all rows of the chunk are decoded and none was NaN so far.
     nan_watch: Option<NanWatch>,
     rows_left: u64,
     data_type: DataType,
@@ -206,7 +207,7 @@ pub struct ColumnDecoder {
 enum Source {
     /// Stored pages.
     Pages(Box<ParquetRecordBatchReader>),
-    /// The same value, an array of one, in every row.
+    /// One value, an array of one, in every row.
     Value { value: ArrayRef, batch_rows: usize },
 }
 
@@ -226,7 +227,7 @@ impl Source {
 }
 
 impl ColumnDecoder {
-    /// The same values as another type, to which this one casts.
+    /// The values as another type, to which this one casts.
     pub(super) fn with_type(self, data_type: DataType) -> Self {
         Self { data_type, ..self }
     }

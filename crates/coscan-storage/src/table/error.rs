@@ -6,7 +6,7 @@ use coscan_core::ChunkIndex;
 
 use crate::stores::{SLOW_DOWN, error_text};
 
-/// Why a table cannot be opened or its statistics cannot be read.
+/// The reason why a table cannot be opened or its statistics cannot be read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TableError {
     /// No file was given.
@@ -91,12 +91,12 @@ pub enum TableError {
         /// The column.
         column: String,
     },
-    /// A file cannot be read.
+    /// A file could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
 
-/// Why a part of a file cannot be read.
+/// The reason why a part of a file cannot be read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file has changed since the table was opened.
@@ -134,10 +134,10 @@ pub enum ReadError {
     Store {
         /// The file.
         file: Arc<str>,
-        /// The store's own words.
+        /// The error of the store.
         source: Arc<object_store::Error>,
     },
-    /// The program that reads refused, or gave up ([`MetadataReader`](super::MetadataReader)).
+    /// The reading program refused the read or gave up on it ([`MetadataReader`](super::MetadataReader)).
     #[error("cannot read {file}: {source}")]
     Refused {
         /// The file.
@@ -165,7 +165,7 @@ impl ReadError {
     }
 }
 
-/// What stores say that have too many requests. Their status and code are known only from the text.
+/// Texts in the errors of stores that get too many requests. Status and code are known only from the text.
 const THROTTLED: [&str; 7] = [
     SLOW_DOWN,
     "429 Too Many Requests",
@@ -177,7 +177,7 @@ const THROTTLED: [&str; 7] = [
 ];
 
 impl ReadError {
-    /// Whether the store has too many requests: a retry may succeed, but not soon.
+    /// Whether the store gets too many requests: a retry may succeed, but not soon.
     #[must_use]
     pub fn is_throttling(&self) -> bool {
         let Self::Store { source, .. } = self else { return false };
@@ -187,7 +187,7 @@ impl ReadError {
     }
 }
 
-/// Why a column of a chunk cannot be decoded.
+/// The reason why a column of a chunk cannot be decoded.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes contradict the footer.
@@ -228,7 +228,7 @@ pub enum DecodeError {
         chunk: ChunkIndex,
         /// Its rows.
         rows: u64,
-        /// First row of the bad range.
+        /// The first row of the bad range.
         start: u64,
         /// End of the bad range.
         end: u64,

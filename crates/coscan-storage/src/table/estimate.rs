@@ -17,8 +17,8 @@ const ROWS_PER_BITMAP_BYTE: u64 = 8;
 impl ParquetFile {
     /// The estimated size in bytes of the Arrow arrays of a column of a chunk, rather too high than too low.
     ///
-    /// Exact, except for padding, for flat columns of fixed width. A string counts as a view, and the bytes of all
-    /// strings as encoded: arrays of views share the dictionary.
+    /// The estimate is exact, except for padding, for flat columns of fixed width. A string counts as a view, and the
+    /// bytes of all strings as encoded, since arrays of views share the dictionary.
     ///
     /// # Panics
     /// If there is no such chunk or column.
@@ -27,7 +27,7 @@ impl ParquetFile {
         self.decoded_bytes_estimate_as(chunk, column, self.field(column).data_type())
     }
 
-    /// The same for a column that is decoded as this type.
+    /// The estimate for a column that is decoded as this type.
     pub(super) fn decoded_bytes_estimate_as(
         &self,
         chunk: ChunkIndex,

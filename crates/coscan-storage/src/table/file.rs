@@ -28,7 +28,7 @@ use super::{
 };
 use crate::stores::Device;
 
-/// Concurrent reads of footers: as many as object stores answer without slowing down.
+/// The most concurrent reads of footers: the number that object stores answer without slowing down.
 const FOOTERS_AT_A_TIME: usize = 32;
 
 /// One version of a Parquet file, opened under [`FileOptions`] and shared by all tables that list it.
@@ -40,7 +40,7 @@ pub struct ParquetFile {
     version: FileVersion,
     pub(super) device: Device,
     pub(super) reader: Arc<dyn MetadataReader>,
-    /// Told of memory that is taken after opening.
+    /// A callback for memory that is taken after opening.
     pub(super) growth: OnceLock<Box<dyn Fn(u64) + Send + Sync>>,
     /// The file's full address, for errors.
     pub(super) name: Arc<str>,
@@ -52,7 +52,7 @@ pub struct ParquetFile {
     /// The Arrow and Parquet levels of each column, made on demand.
     levels: PerColumn<FieldLevels>,
     pub(super) layout: FileLayout,
-    /// Computed on demand.
+    /// The statistics of each column, computed on demand.
     pub(super) statistics: PerColumn<ChunkStatistics>,
     pub(super) zones: Zones,
     pub(super) observed: Arc<Observed>,
@@ -133,7 +133,7 @@ impl ParquetFile {
     /// Opens files, some at a time. The results are in the order of `files`.
     ///
     /// # Errors
-    /// As [`Self::open`], of the first that fails.
+    /// As [`Self::open`], for the first file that fails.
     pub async fn open_all(
         files: Vec<FileToOpen>,
         options: FileOptions,
@@ -148,7 +148,7 @@ impl ParquetFile {
         &self.version
     }
 
-    /// What it is read from.
+    /// The device that it is read from.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
@@ -160,7 +160,7 @@ impl ParquetFile {
         &self.file
     }
 
-    /// The options it was opened under.
+    /// The options under which it was opened.
     #[must_use]
     pub fn options(&self) -> FileOptions {
         self.options
@@ -214,7 +214,7 @@ impl ParquetFile {
         self.page(page).byte_count()
     }
 
-    /// Where a page is in the file, in bytes.
+    /// The range of bytes of a page in the file.
     ///
     /// # Panics
     /// If there is no such page.
@@ -237,7 +237,7 @@ impl ParquetFile {
         self.layout.slices.of(chunk, group)
     }
 
-    /// Its size in memory, in bytes, approximately: footer, page index, layout, statistics, and what was observed.
+    /// Its approximate size in memory, in bytes: footer, page index, layout, statistics, and observations.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let fixed_bytes = size_of::<Self>()

@@ -10,8 +10,8 @@ use super::row_ranges::rows_of_row_groups;
 use super::{ColumnDecoder, ColumnPrefix, DecodeError, ParquetTable};
 
 impl ParquetTable {
-    /// The pages that hold the first `rows` rows of a column of a chunk. It starts without any bytes and says itself
-    /// which to read. `None` if the chunk has fewer rows, or begins within a row group.
+    /// The pages that hold the first `rows` rows of a column of a chunk; `None` if the chunk has fewer rows, or begins
+    /// within a row group. The prefix starts without any bytes and determines itself which to read.
     ///
     /// # Panics
     /// If there is no such chunk or column.

@@ -23,9 +23,9 @@ use super::panics::caught;
 use super::{MetadataReader, ReadError, TableError, TableFile};
 use crate::stores::Device;
 
-/// The first read, from the end of the file: footers and most page indexes fit in.
+/// The size of the first read, from the end of the file. Footers and most page indexes fit in.
 const TAIL_BYTES: u64 = 128 * 1024;
-/// Magic, footer length, magic.
+/// The smallest file: magic, footer length, magic.
 const FILE_BYTES_MIN: u64 = 12;
 const MAGIC: &[u8] = b"PAR1";
 const MAGIC_ENCRYPTED: &[u8] = b"PARE";
@@ -103,7 +103,7 @@ pub(super) fn checked(
     Ok(metadata)
 }
 
-/// Whether the footer comes with the page index that the file has: chunks are cut along it.
+/// Whether the footer includes the page index that the file has. Chunks are cut along it.
 pub(super) fn is_whole(metadata: &ParquetMetaData) -> bool {
     let has = |part: fn(&ColumnChunkMetaData) -> Option<i64>| {
         let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
@@ -113,7 +113,7 @@ pub(super) fn is_whole(metadata: &ParquetMetaData) -> bool {
         && (metadata.column_index().is_some() || !has(ColumnChunkMetaData::column_index_offset))
 }
 
-/// The range of the footer proper, without its length and the magic after it. `None` if that is not in the file.
+/// The range of the footer proper, without its length and the magic after it; `None` if it is not in the file.
 fn footer_range(tail: &[u8], file_bytes: u64) -> Option<Range<u64>> {
     let (_, length) = tail.strip_suffix(MAGIC)?.split_last_chunk()?;
     let end = file_bytes.checked_sub((MAGIC.len() + length.len()) as u64)?;
@@ -127,12 +127,12 @@ struct FileEnd<'a> {
     reader: &'a dyn MetadataReader,
     start: u64,
     bytes: Bytes,
-    /// For all that was read.
+    /// The memory reserved for all that was read.
     memory: Vec<Box<dyn Any + Send>>,
 }
 
 impl FileEnd<'_> {
-    /// A range of the file, from what is here if that has it.
+    /// Reads a range of the file, from memory if it is there.
     async fn read(&mut self, range: Range<u64>) -> Result<Bytes, ReadError> {
         if let Some(bytes) = part_of(self.start, &self.bytes, &range) {
             return Ok(bytes);
@@ -154,7 +154,8 @@ impl MetadataFetch for PageIndex {
     }
 }
 
-/// Some writers express "no dictionary" as offset 0, where parquet would look for one.
+/// Removes false dictionary offsets. Some writers express "no dictionary" as offset 0, where parquet would look for
+/// one.
 fn without_false_dictionaries(
     metadata: Arc<ParquetMetaData>,
 ) -> Result<Arc<ParquetMetaData>, ParquetError> {

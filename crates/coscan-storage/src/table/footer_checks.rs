@@ -1,5 +1,5 @@
-//! What is checked of a footer before anything relies on it: one damaged byte may name 2^60 rows, or a list of 2^31
-//! elements for which parquet would take memory at once. Nothing is allocated here by what a footer says.
+//! The checks of a footer before anything relies on it. One damaged byte may name 2^60 rows, or a list of 2^31 elements
+//! for which parquet would take memory at once. No allocation here depends on values in a footer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,22 +13,23 @@ use super::thrift::{self, LIST, Reader, STRUCT};
 
 /// The field of `FileMetaData` that is the schema, as a list of its elements in depth-first order.
 const SCHEMA: i16 = 2;
-/// The field of `FileMetaData` that says how columns are encrypted.
+/// The field of `FileMetaData` that describes the encryption of columns.
 const ENCRYPTION_ALGORITHM: i16 = 8;
-/// The field of `SchemaElement` that says how many children it has.
+/// The field of `SchemaElement` that has the number of its children.
 const CHILD_COUNT: i16 = 5;
-/// The deepest schema: its readers recurse.
+/// The greatest depth of a schema, whose readers recurse.
 const DEPTH_MAX: usize = 128;
 
 /// The most rows of a file, so that sums over many files are exact.
 const ROWS_MAX: u64 = 1 << 48;
-/// The smallest data page: its header has seven fields, of one or two bytes each.
+/// The size of the smallest data page: its header has seven fields, of one or two bytes each.
 const PAGE_BYTES_MIN: u64 = 8;
 
-/// Page indexes follow each other. If they are further apart than they are long, and than this, they are damaged.
+/// The largest gap between page indexes, which follow each other. If they are further apart than this, and than they
+/// are long, they are damaged.
 const INDEX_GAPS_BYTES_MAX: u64 = 16 << 20;
 
-/// What the bytes of a footer are, if they are whole.
+/// The shape of a footer whose bytes are whole.
 pub(super) struct FooterShape {
     pub(super) is_encrypted: bool,
 }
@@ -140,7 +141,7 @@ fn check_column(
     if values < rows {
         return Err(format!("has {values} values, fewer than the {rows} rows"));
     }
-    // A data page for each so many bytes, full of rows.
+    // Full data pages of the smallest size fill the bytes.
     let rows_max = (bytes.cast_unsigned() / PAGE_BYTES_MIN).saturating_mul(PAGE_ROWS_MAX);
     if rows.cast_unsigned() > rows_max {
         return Err(format!("has {bytes} bytes, too few for {rows} rows"));
@@ -148,10 +149,10 @@ fn check_column(
     Ok(())
 }
 
-/// The range of the file that has the page index. `None` if there is none.
+/// The range of the file that has the page index; `None` if there is none.
 ///
 /// # Errors
-/// If parts of it lie outside the file, or are scattered over it: they would be read in one piece.
+/// If parts of it lie outside the file, or are scattered over it, since they would be read in one piece.
 pub(super) fn page_index_range(
     metadata: &ParquetMetaData,
     file_bytes: u64,
@@ -194,8 +195,8 @@ fn offset_index(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
     index_range(column.offset_index_offset(), column.offset_index_length())
 }
 
-/// Whether the lists of data pages are whole, in a page index that starts at an offset of the file: parquet takes memory
-/// for as many elements as a list names.
+/// Whether the lists of data pages are whole, in a page index that starts at an offset of the file. Parquet takes
+/// memory for all elements that a list names.
 pub(super) fn lists_are_whole(metadata: &ParquetMetaData, index: &(u64, Bytes)) -> bool {
     let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let mut ranges = columns.filter_map(offset_index);

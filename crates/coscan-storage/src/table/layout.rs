@@ -17,8 +17,8 @@ use super::pages::{PageContents, Slices, StoredChunk, StoredPage};
 use super::row_ranges::{DataPages, row_count};
 use super::{FileOptions, PageLayout};
 
-/// The parts of a row group for each data page of the column that has most: a layout is no larger than what the footer
-/// lists, whatever number of rows it names.
+/// The most parts of a row group for each data page of the column that has most. A layout is no larger than what the
+/// footer lists, whatever number of rows it names.
 const PARTS_PER_PAGE_MAX: u64 = 16;
 
 /// The chunks and pages of a file. A column layout has a group of pages per column, a row layout one group.
@@ -99,7 +99,7 @@ struct Planner<'a> {
     metadata: &'a ParquetMetaData,
     leaves_of_column: &'a [Range<usize>],
     group_count: usize,
-    /// Without the chunks.
+    /// The layout so far, without the chunks.
     layout: FileLayout,
 }
 
@@ -114,7 +114,7 @@ impl Planner<'_> {
         PageIndex::from_usize(self.layout.pages.len() - 1)
     }
 
-    /// A chunk of whole row groups in a column layout.
+    /// Adds a chunk of whole row groups in a column layout.
     fn add_columns(&mut self, chunk: &StoredChunk) {
         let mut slices = vec![Vec::new(); self.group_count];
         for &row_group in &chunk.row_groups {
@@ -125,7 +125,7 @@ impl Planner<'_> {
         self.layout.slices.push(&slices);
     }
 
-    /// A chunk of whole row groups in a row layout.
+    /// Adds a chunk of whole row groups in a row layout.
     fn add_rows(&mut self, chunk: &StoredChunk) {
         let mut slice = Vec::new();
         for &row_group in &chunk.row_groups {
@@ -137,7 +137,7 @@ impl Planner<'_> {
         self.layout.slices.push(&[slice]);
     }
 
-    /// The parts of one split row group.
+    /// Adds the parts of one split row group.
     fn add_parts(&mut self, parts: &[StoredChunk]) {
         let metadata = self.metadata;
         let mut slices = vec![vec![Vec::new(); self.group_count]; parts.len()];
@@ -161,7 +161,7 @@ impl Planner<'_> {
         slices.iter().for_each(|slices| self.layout.slices.push(slices));
     }
 
-    /// The column chunks of one column of one row group: one page if they are adjacent, else one per leaf.
+    /// Adds the column chunks of one column of one row group: one page if they are adjacent, else one per leaf.
     fn add_whole_column(&mut self, row_group: usize, column: usize) -> Vec<PageIndex> {
         let leaves = self.leaves_of_column[column].clone();
         let ranges: Vec<_> = leaves.map(|leaf| self.leaf_bytes(row_group, leaf)).collect();
@@ -173,7 +173,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The pages of a flat column of a split row group, each with the parts that it serves.
+    /// Adds the pages of a flat column of a split row group, and returns each with the parts that it serves.
     fn add_flat_column(
         &mut self,
         parts: &[StoredChunk],
@@ -203,7 +203,7 @@ impl Planner<'_> {
     }
 }
 
-/// Longest stretches of data pages that serve the same parts, each with those parts.
+/// The longest stretches of data pages that serve the same parts, each with those parts.
 fn runs(all: DataPages<'_>, parts: &[StoredChunk]) -> Vec<(Range<usize>, Range<usize>)> {
     let mut runs: Vec<(Range<usize>, Range<usize>)> = Vec::new();
     for position in 0..all.count() {

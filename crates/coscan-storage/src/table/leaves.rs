@@ -16,8 +16,8 @@ pub(super) fn leaves_of_columns(metadata: &ParquetMetaData) -> Vec<Range<usize>>
     leaves_of_column
 }
 
-/// The only one of a column's leaves, in which every row has exactly one value or null, so that its data pages can be
-/// read on their own.
+/// The only leaf of a column if every row has exactly one value or null in it, so that its data pages can be read on
+/// their own.
 pub(super) fn flat_leaf(metadata: &ParquetMetaData, leaves: &Range<usize>) -> Option<usize> {
     let descriptor = metadata.file_metadata().schema_descr();
     let is_flat = leaves.len() == 1 && descriptor.column(leaves.start).max_rep_level() == 0;

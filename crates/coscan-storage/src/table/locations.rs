@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{FileOptions, ParquetTable, TableError, TableFile};
 use crate::stores::{StoreError, Stores, list_files};
 
-/// Why a table cannot be opened from locations.
+/// The reason why a table cannot be opened from locations.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocationError {

@@ -1,4 +1,5 @@
-//! How metadata of files is read and counted: footers, page indexes, Bloom filters, and what is made of them.
+//! Reading and accounting of the metadata of files: footers, page indexes, Bloom filters, and the values made from
+//! them.
 
 use std::any::Any;
 use std::fmt;
@@ -25,14 +26,14 @@ pub trait MetadataReader: fmt::Debug + Send + Sync {
         range: Range<u64>,
     ) -> BoxFuture<'a, Result<Bytes, ReadError>>;
 
-    /// Takes memory for so many bytes of a footer, until the result is dropped.
+    /// Takes memory for `bytes` bytes of a footer, until the result is dropped.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is too little memory.
     fn reserve(&self, file: &TableFile, bytes: u64) -> Result<Box<dyn Any + Send>, ReadError>;
 }
 
-/// Reads at once, once, and counts nothing.
+/// A reader that reads at once, does not retry, and counts nothing.
 #[derive(Debug)]
 pub(super) struct DirectReader;
 
@@ -52,13 +53,13 @@ impl MetadataReader for DirectReader {
 }
 
 impl ParquetFile {
-    /// Calls `grown` with the bytes of what is made of the footer after this: statistics, and levels of columns. Only the
-    /// first call has an effect.
+    /// Calls `grown` with the bytes of values that are later made from the footer: statistics, and levels of columns.
+    /// Only the first call has an effect.
     pub fn on_growth(&self, grown: impl Fn(u64) + Send + Sync + 'static) {
         let _ = self.growth.set(Box::new(grown));
     }
 
-    /// A value of a column that is made on demand, and counted.
+    /// Counts a value of a column that is made on demand.
     pub(super) fn made<'a, T, E>(
         &self,
         values: &'a PerColumn<T>,

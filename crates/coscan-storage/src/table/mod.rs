@@ -13,7 +13,7 @@
 //! | Decode a column of a chunk: [`ParquetFile::decode`] | `decode`, `column_pages`, `segments`, `panics`; `estimate` (memory) | `table_pages` |
 //! | Read just the first rows: [`ParquetTable::prefix`] | `prefix` | `first_rows` |
 //! | Statistics: [`ParquetFile::statistics`], [`ParquetFile::zone_statistics`] | `statistics`, `bounds`, `zones`, `chunk_statistics` | `table_statistics` |
-//! | What reading has shown: [`ParquetFile::is_without_nan`], [`ParquetFile::is_unordered`] | `observed` | `table_statistics` |
+//! | Observations of reads: [`ParquetFile::is_without_nan`], [`ParquetFile::is_unordered`] | `observed` | `table_statistics` |
 //! | Bloom filters: [`ParquetFile::read_bloom_filter`] | `bloom_filters` | |
 //!
 //! Several use `thrift` (Thrift's compact protocol), `per_column` (values made on demand) and `error`.

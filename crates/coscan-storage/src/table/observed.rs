@@ -1,4 +1,4 @@
-//! What reading a file has shown that its footer does not say: kept with the file, like its statistics.
+//! Observations from reading a file that its footer does not contain. They are kept with the file, like its statistics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ impl ParquetFile {
         self.observed.unordered.set(2 * column + usize::from(is_descending));
     }
 
-    /// Whether the rows of a row group were found not to be in the order of a column. If not, they may be.
+    /// Whether the rows of a row group were found not to be in the order of a column. If false, they may or may not be.
     ///
     /// # Panics
     /// If there is no such column.
@@ -44,7 +44,7 @@ impl ParquetFile {
     }
 }
 
-/// What was observed of a file.
+/// The observations of a file.
 pub(super) struct Observed {
     chunk_count: usize,
     /// For each column and chunk, whether it holds no NaN.
@@ -71,7 +71,7 @@ impl Observed {
     }
 }
 
-/// Flags that are only ever set, a bit each.
+/// Flags that are only ever set, one bit each.
 struct Flags(Box<[AtomicU64]>);
 
 impl Flags {
@@ -95,7 +95,7 @@ pub(super) struct NanWatch {
 }
 
 impl NanWatch {
-    /// `None` if there is nothing to find out.
+    /// A watch; `None` if there is nothing to find out.
     pub(super) fn new(file: &ParquetFile, chunk: ChunkIndex, column: usize) -> Option<Self> {
         let is_open = is_floating(file.field(column).data_type());
         let position = file.observed.position(chunk, column);
@@ -103,12 +103,12 @@ impl NanWatch {
         (is_open && !file.is_without_nan(chunk, column)).then(watch)
     }
 
-    /// The next rows; `None` if there is NaN among them.
+    /// Checks the next rows; `None` if there is NaN among them.
     pub(super) fn after(self, rows: &dyn Array) -> Option<Self> {
         (!may_hold_nan(rows)).then_some(self)
     }
 
-    /// All rows were decoded.
+    /// Notes that all rows were decoded without NaN.
     pub(super) fn end(self) {
         self.observed.without_nan.set(self.position);
     }
@@ -121,7 +121,7 @@ fn is_floating(data_type: &DataType) -> bool {
     }
 }
 
-/// Whether there is NaN in an array, or may be.
+/// Whether an array has NaN, or may have.
 pub(super) fn may_hold_nan(array: &dyn Array) -> bool {
     match array.data_type() {
         DataType::Dictionary(..) => may_hold_nan(array.as_any_dictionary().values()),
@@ -132,7 +132,7 @@ pub(super) fn may_hold_nan(array: &dyn Array) -> bool {
     }
 }
 
-/// Whether any value is as described. All are looked at, without a branch for each.
+/// Whether `is` holds for any value. All values are checked, without a branch for each.
 fn any<T: ArrowPrimitiveType>(array: &dyn Array, is: impl Fn(T::Native) -> bool) -> bool {
     array.as_primitive::<T>().values().iter().fold(false, |found, &value| found | is(value))
 }

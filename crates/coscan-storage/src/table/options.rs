@@ -5,7 +5,7 @@ use arrow_schema::TimeUnit;
 /// The columns that share a page [CS07 §6].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageLayout {
-    /// A column group per top-level column (DSM): a query reads only the columns that it needs.
+    /// One column group for each top-level column (DSM): a query reads only the columns that it needs.
     #[default]
     Column,
     /// All columns in one group (NSM, PAX): a page is a whole row group, read in one request.
@@ -31,7 +31,7 @@ pub struct ColumnTypes {
     pub views: bool,
     /// Binaries at the top level as strings: some writers do not mark text.
     pub binary_as_string: bool,
-    /// The unit of INT96 timestamps. `None` is nanoseconds, which end in the year 2262.
+    /// The unit of INT96 timestamps; `None` for nanoseconds, which end in the year 2262.
     pub int96_unit: Option<TimeUnit>,
 }
 

@@ -1,4 +1,4 @@
-//! The pages of selected rows: an index selection reads no others [CS04 §4.2].
+//! The pages of selected rows. An index selection reads no others [CS04 §4.2].
 
 use std::ops::Range;
 

@@ -8,15 +8,16 @@ use coscan_core::{ChunkIndex, Index, PageIndex};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoredPage {
     pub(super) row_group: usize,
-    /// Offsets in the file.
+    /// Its range of bytes in the file.
     pub(super) bytes: Range<u64>,
     pub(super) contents: PageContents,
 }
 
-/// The content of a page. Leaves are counted over the file, data pages over the column chunk.
+/// The content of a page. Leaves are counted within the file, data pages within the column chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PageContents {
-    /// Whole column chunks, dictionaries included: of a column, of some of its leaves, or in a row layout of all.
+    /// Whole column chunks, dictionaries included: those of a column, of some of its leaves, or in a row layout of all
+    /// columns.
     Whole,
     /// The dictionary of a column chunk whose row group is split.
     Dictionary,

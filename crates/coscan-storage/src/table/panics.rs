@@ -1,9 +1,9 @@
-//! Decoders trust their input in places. A damaged file must not abort the process, so calls into them stop panics.
+//! A guard against panics in decoders, which trust their input in places: a damaged file must not abort the process.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs work on bytes that may be damaged and turns a panic into an error. If it fails, state that the work changed
+/// Runs work on bytes that may be damaged and turns a panic into an error. If it fails, the state that the work changed
 /// must not be used again.
 pub(super) fn caught<T, E: ToString>(work: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(work)) {

@@ -1,5 +1,5 @@
-//! Values per column, made on demand. Most columns of most files are never used, so even their slots are allocated on
-//! demand.
+//! Values per column, made on demand. Most columns of most files are never used, so even the slots of values are
+//! allocated on demand.
 
 use std::sync::OnceLock;
 

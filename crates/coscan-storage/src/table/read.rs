@@ -88,7 +88,7 @@ async fn get(
     };
     let result = file.store.get_opts(&file.meta.location, options).await;
     let result = result.map_err(|error| from_store(name, error))?;
-    // Not every store honours the conditions.
+    // Some stores ignore the conditions.
     if is_same(&file.meta, &result.meta) {
         Ok(result)
     } else {

@@ -88,7 +88,7 @@ fn pieces(range: &Range<u64>, bytes_max: u64) -> impl Iterator<Item = Range<u64>
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
     pub(super) file: usize,
-    /// Ascending, without overlap.
+    /// The ranges, ascending and without overlap.
     ranges: Vec<Range<u64>>,
     /// The page that each range is, or is a part of.
     pub(super) pages: Vec<PageIndex>,

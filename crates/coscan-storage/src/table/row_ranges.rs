@@ -43,13 +43,13 @@ pub(super) fn rows_of_page(metadata: &ParquetMetaData, page: &StoredPage) -> Ran
 #[derive(Clone, Copy)]
 pub(super) struct DataPages<'a> {
     pub(super) locations: &'a [PageLocation],
-    /// Of the row group.
+    /// The number of rows of the row group.
     pub(super) row_count: u64,
 }
 
 impl<'a> DataPages<'a> {
-    /// `None` if the file does not list them, or the list makes no sense: rows and bytes ascend, start with the first
-    /// row and stay inside the column chunk, and no page has more rows than one can hold.
+    /// The data pages; `None` if the file does not list them, or the list is invalid. Rows and bytes must ascend, start
+    /// with the first row and stay inside the column chunk, and no page may have more rows than one can hold.
     pub(super) fn of(metadata: &'a ParquetMetaData, row_group: usize, leaf: usize) -> Option<Self> {
         let row_count = row_count(metadata, row_group);
         let index = metadata.offset_index()?.get(row_group)?.get(leaf)?;
@@ -94,7 +94,7 @@ impl<'a> DataPages<'a> {
         start(&self.locations[data_pages.start])..end
     }
 
-    /// Offsets in the file of consecutive data pages, at least one, with what lies between them.
+    /// The range in the file of consecutive data pages, at least one, with any gaps between them.
     pub(super) fn bytes(self, data_pages: Range<usize>) -> Range<u64> {
         let last = &self.locations[data_pages.end - 1];
         let end = last.offset + i64::from(last.compressed_page_size);

@@ -105,8 +105,8 @@ pub(super) fn check_declared(
     Ok(())
 }
 
-/// For each file, the places of these fields in it, `None` for those that it lacks. Neighbours with the same columns
-/// share a list.
+/// The places of these fields in each file, `None` for those that it lacks. Neighbours with the same columns share a
+/// list.
 pub(super) fn columns_of_files(
     fields: &Fields,
     files: &[Arc<ParquetFile>],

@@ -26,11 +26,11 @@ pub struct ParquetTable {
     page_layout: PageLayout,
     files: Vec<Arc<ParquetFile>>,
     starts: Starts,
-    /// For each file, the places of the stored columns in it. Neighbours with the same columns share the list.
+    /// The places of the stored columns in each file. Neighbours with the same columns share the list.
     columns: Vec<Arc<[Option<usize>]>>,
-    /// The columns after those.
+    /// The constant columns, which follow the stored ones.
     constants: Vec<ConstantColumn>,
-    /// Computed on demand, like the statistics.
+    /// The layout, computed on demand like the statistics.
     pub(super) layout: OnceLock<Arc<Layout>>,
     pub(super) statistics: TableStatistics,
 }
@@ -122,7 +122,7 @@ impl ParquetTable {
         &self.files
     }
 
-    /// The place of a column of the table in a file. `None` if the file does not store it: then all its rows have one
+    /// The place of a column of the table in a file; `None` if the file does not store it. Then all its rows have one
     /// value, and there are no pages.
     ///
     /// # Panics
@@ -139,8 +139,8 @@ impl ParquetTable {
         &self.constants
     }
 
-    /// The value of all rows of a file in a column that it does not store, an array of one. NULL if other files have
-    /// the column.
+    /// The value of all rows of a file in a column that it does not store, as an array of one. It is NULL if other
+    /// files have the column.
     ///
     /// # Panics
     /// If there is no such file or column.

@@ -136,7 +136,7 @@ impl Source<'_> {
             .collect();
         let bounds = |values: ArrayRef| {
             let values = as_bounds(&values, self.data_type)?;
-            // Unknown where the writer compared values in another order.
+            // The bounds are unknown if the writer compared values in another order.
             arrow::compute::nullif(&values, &arrow::compute::not(&has_bounds)?)
         };
         Ok(Bounds {

@@ -81,7 +81,7 @@ impl ParquetTable {
         }
     }
 
-    /// For each chunk whether a column is known to hold no NaN, see [`ParquetFile::is_without_nan`].
+    /// Whether a column is known to hold no NaN, for each chunk. See [`ParquetFile::is_without_nan`].
     ///
     /// # Panics
     /// If there is no such column.
@@ -99,7 +99,7 @@ impl ParquetTable {
         self.without_nan(column, ParquetFile::zone_count)
     }
 
-    /// For each chunk, as often as `count` says.
+    /// The flag of each chunk, repeated `count` times.
     fn without_nan(
         &self,
         column: usize,

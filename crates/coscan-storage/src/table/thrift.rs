@@ -1,5 +1,5 @@
-//! Just enough of Thrift's compact protocol for what the Parquet library does not tell: fields of a footer that it
-//! skips, and how long page headers and Bloom filters are.
+//! Just enough of Thrift's compact protocol for what the Parquet library does not return: fields of a footer that it
+//! skips, and the lengths of page headers and Bloom filters.
 //!
 //! Source: Apache Thrift, `doc/specs/thrift-compact-protocol.md`. Which fields a struct has is in `parquet.thrift` of
 //! the Parquet format.
@@ -16,13 +16,13 @@ pub(super) const I32: u8 = 5;
 pub(super) const LIST: u8 = 9;
 pub(super) const STRUCT: u8 = 12;
 
-/// Nesting of structs, at most; footers have a handful of levels.
+/// The greatest nesting of structs, lists and maps; footers have a handful of levels.
 const DEPTH_MAX: usize = 64;
 
 /// Reads structs from their first byte on. `None` stands for bytes that are cut off or not Thrift.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
-    /// Of structs that are being skipped.
+    /// The nesting of the structs that are being skipped.
     depth: usize,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// An unsigned integer, seven bits a byte (LEB128).
+    /// Reads an unsigned integer, seven bits per byte (LEB128).
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -60,18 +60,19 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// A signed integer of any width, in zigzag form.
+    /// Reads a signed integer of any width, in zigzag form.
     fn integer(&mut self) -> Option<i64> {
         let zigzag = self.number()?;
         Some((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
     }
 
-    /// An integer that is not negative.
+    /// Reads an integer that is not negative.
     pub(super) fn count(&mut self) -> Option<u64> {
         u64::try_from(self.integer()?).ok()
     }
 
-    /// A field of the struct that begins here: a 32-bit integer that is not negative. `Some(None)` if it is missing.
+    /// Reads a field of the struct that begins here: a 32-bit integer that is not negative; `Some(None)` if it is
+    /// missing.
     pub(super) fn count_of(&mut self, wanted: i16) -> Option<Option<u64>> {
         let (mut count, mut id) = (None, 0);
         while let Some((next, kind)) = self.field(id)? {
@@ -85,7 +86,7 @@ impl<'a> Reader<'a> {
         Some(count)
     }
 
-    /// Identifier and type of the next field, after the field `last`; `Some(None)` at the end of the struct.
+    /// Reads identifier and type of the next field, after the field `last`; `Some(None)` at the end of the struct.
     pub(super) fn field(&mut self, last: i16) -> Option<Option<(i16, u8)>> {
         let head = self.byte()?;
         if head == 0 {
@@ -110,28 +111,34 @@ impl<'a> Reader<'a> {
                 let count = self.number()?;
                 self.take(count)
             }
-            LIST | 10 => self.skip_list(),
-            11 => self.skip_map(),
-            STRUCT => self.skip_struct(),
+            LIST | 10 => self.nested(Self::skip_list),
+            11 => self.nested(Self::skip_map),
+            STRUCT => self.nested(Self::skip_struct),
             _ => None,
         }
     }
 
-    fn skip_struct(&mut self) -> Option<()> {
+    /// Skips a value that holds others, unless they are nested too deep.
+    fn nested(&mut self, skip: fn(&mut Self) -> Option<()>) -> Option<()> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return None;
         }
+        skip(self)?;
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn skip_struct(&mut self) -> Option<()> {
         let mut id = 0;
         while let Some((next, kind)) = self.field(id)? {
             self.skip(kind)?;
             id = next;
         }
-        self.depth -= 1;
         Some(())
     }
 
-    /// The type of the elements of the list that begins here, and how many there are.
+    /// Reads the type of the elements of the list that begins here, and their number.
     pub(super) fn list(&mut self) -> Option<(u8, u64)> {
         let head = self.byte()?;
         let count = match head >> 4 {
@@ -158,7 +165,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Unlike fields, Booleans in lists and maps take a byte.
+    /// Skips an element of a list or map. Unlike in fields, Booleans take a byte there.
     fn skip_element(&mut self, kind: u8) -> Option<()> {
         if matches!(kind, TRUE | FALSE) { self.take(1) } else { self.skip(kind) }
     }
@@ -179,6 +186,8 @@ mod tests {
         for end in 0..bytes.len() {
             assert!(!is_struct(&bytes[..end]), "cut off after {end}");
         }
-        assert!(!is_struct(&[0x1c; 1000]), "too deep");
+        for kind in [0x1c, 0x19, 0x1b] {
+            assert!(!is_struct(&vec![kind; 1 << 20]), "too deep: {kind:x}");
+        }
     }
 }

@@ -9,8 +9,8 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 
-/// The type that holds every value of both exactly, if one exists. They may differ in the width of numbers, in nested
-/// nullability and metadata, and in the fields of structs.
+/// The type that holds every value of both exactly, if one exists. The two may differ in the width of numbers, in
+/// nested nullability and metadata, and in the fields of structs.
 pub(super) fn common_type(a: &DataType, b: &DataType) -> Option<DataType> {
     if a == b {
         return Some(a.clone());

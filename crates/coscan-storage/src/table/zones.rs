@@ -12,7 +12,7 @@ use super::row_ranges::row_count;
 /// The zones of a file, and their statistics.
 pub(super) struct Zones {
     pub(super) stored: Vec<StoredChunk>,
-    /// From the start of the file.
+    /// The rows of each zone, counted from the start of the file.
     pub(super) rows: Vec<Range<u64>>,
     pub(super) statistics: PerColumn<ChunkStatistics>,
 }

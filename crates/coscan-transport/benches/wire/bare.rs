@@ -1,4 +1,4 @@
-//! The stream that pages are compared with: TLS and nothing else.
+//! The stream that pages are compared with: plain TLS.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -20,10 +20,10 @@ const NAME: &str = "bare.example";
 const CERTIFICATE: &str = "bare.certificate";
 const KEY: &str = "bare.key";
 
-/// Bytes of a write and of a read, at most.
+/// The most bytes of a write and of a read.
 const STEP: usize = 1 << 20;
 
-/// Different bytes, as many as do not fit into the caches of a processor: pages are in memory, too.
+/// The number of different bytes: more than fit into the caches of a processor, since pages are in memory, too.
 const SENT_BYTES: usize = 128 << 20;
 
 pub(crate) fn write_certificate(directory: &Path) {
@@ -33,7 +33,7 @@ pub(crate) fn write_certificate(directory: &Path) {
     std::fs::write(directory.join(KEY), signing_key.serialize_pem()).unwrap();
 }
 
-/// Sends each that connects as many bytes as it asks for.
+/// Sends to each client that connects the number of bytes that it asks for.
 pub(crate) async fn send(listener: TcpListener, directory: &Path) {
     let certificate = CertificateDer::from_pem_file(directory.join(CERTIFICATE)).unwrap();
     let key = PrivateKeyDer::from_pem_file(directory.join(KEY)).unwrap();
@@ -62,7 +62,7 @@ pub(crate) async fn send(listener: TcpListener, directory: &Path) {
     }
 }
 
-/// What becomes of the bytes that are read.
+/// The treatment of the bytes that are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Received {
     /// They are dropped.
@@ -71,7 +71,7 @@ pub(crate) enum Received {
     Kept,
 }
 
-/// Reads so many bytes from the stream at an address.
+/// Reads this number of bytes from the stream at an address.
 pub(crate) async fn receive(directory: &Path, at: &str, bytes: u64, received: Received) -> u64 {
     let mut stream = connect(directory, at).await;
     stream.write_u64(bytes).await.unwrap();

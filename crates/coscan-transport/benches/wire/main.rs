@@ -1,15 +1,16 @@
-//! What pages cost on their way from server to server, beside a bare TLS stream of the same library between the same two
-//! processes.
+//! The cost of pages on their way from server to server, beside a bare TLS stream of the same library between the same
+//! two processes.
 //!
-//! `cargo bench -p coscan-transport --bench wire` runs them in turn over loopback, for pages of three sizes. The bare stream
-//! carries as many bytes in large writes, and drops what it reads; once more it keeps the last 128 MiB, since pages are kept. The server reads tables whose pages are all in the pool of
-//! another one: it asks for them chunk by chunk, takes them into its own pool, opens and decodes them. Then it reads them
-//! from its own pool: that is what decoding costs without any way. A line for each has
-//! the medians, and those of the ratios to the bare stream of the same turn: throughput, and processor time of both processes together.
-//! `way` is pages less what the same pages cost from the server's own pool: what the way costs.
+//! `cargo bench -p coscan-transport --bench wire` runs them in turn over loopback, for pages of three sizes. The bare
+//! stream carries the same number of bytes in large writes, and drops what it reads. A second run keeps the last 128
+//! MiB, since pages are kept. The server reads tables whose pages are all in the pool of another one: it asks for them
+//! chunk by chunk, takes them into its own pool, opens and decodes them. Then it reads them from its own pool, which
+//! gives the cost of decoding alone. A line for each has the medians, and those of the ratios to the bare stream of the
+//! same turn: throughput, and processor time of both processes together. `way` is the cost of the way: pages, less the
+//! cost of the same pages from the server's own pool.
 //!
-//! `-- --turns N` takes so many turns. `--hosts ASKER,OWNER --owner-in 'ip netns exec NAME'` runs the processes at two ends of
-//! a link: see `link.sh`. Linux only: processor time is read from `/proc`.
+//! `-- --turns N` sets the number of turns. `--hosts ASKER,OWNER --owner-in 'ip netns exec NAME'` runs the processes at
+//! two ends of a link: see `link.sh`. Linux only: processor time is read from `/proc`.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod bare;
@@ -37,21 +38,21 @@ const STREAMS: [&str; 5] = ["bare", "bare, kept", "pages", "own pool", "way"];
 /// Bytes of each run, or a little more.
 const RUN_BYTES: u64 = 1 << 30;
 
-/// How it is run.
+/// The arguments of the benchmark.
 struct Arguments {
     turns: usize,
     asker_host: String,
     owner_host: String,
-    /// The command that runs the owner's.
+    /// The command that runs the owner's process.
     owner_in: Vec<String>,
 }
 
-/// What a run took.
+/// The measurements of a run.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     bytes: u64,
     time: Duration,
-    /// Of both processes.
+    /// The processor time of both processes.
     processor_time: Duration,
 }
 
@@ -60,7 +61,7 @@ impl Run {
         self.bytes as f64 / 1e6 / self.time.as_secs_f64()
     }
 
-    /// What is left of it without what so many bytes have taken in another run.
+    /// The run less the cost of the same number of bytes in another run.
     fn without(&self, other: &Self) -> Self {
         let part = self.bytes as f64 / other.bytes as f64;
         let time = self.time.saturating_sub(other.time.mul_f64(part));
@@ -128,7 +129,7 @@ async fn compare(arguments: &Arguments, page_bytes: usize) {
         let pages = measured(&owner, asker.read(RUN_BYTES)).await;
         let own = measured(&owner, asker.read_own(RUN_BYTES)).await;
         let of_turn = [dropped, kept, pages, own, pages.without(&own)];
-        // The first warms up.
+        // The first turn is a warm-up.
         if turn > 0 {
             runs.iter_mut().zip(of_turn).for_each(|(runs, run)| runs.push(run));
         }

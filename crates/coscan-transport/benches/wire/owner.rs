@@ -15,9 +15,9 @@ pub(crate) const ROLE: &str = "owner";
 /// The process.
 pub(crate) struct Owner {
     process: Child,
-    /// Where it shares pages.
+    /// The address at which it shares pages.
     pub(crate) address: String,
-    /// Where it sends the bare stream.
+    /// The address at which it sends the bare stream.
     pub(crate) bare: String,
     process_id: u32,
 }
@@ -56,7 +56,7 @@ pub(crate) fn write_keys(directory: &Path) {
     bare::write_certificate(directory);
 }
 
-/// The process itself: it serves until nobody holds its standard input.
+/// Runs the process. It serves until its standard input is closed.
 pub(crate) async fn serve(directory: &Path, host: &str) {
     let bare = TcpListener::bind((host, 0)).await.unwrap();
     let bare_address = bare.local_addr().unwrap();

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// Of Linux, on all machines.
+/// The ticks of Linux, the same on all machines.
 const TICKS_PER_SECOND: u32 = 100;
 
-/// What a process has used so far, in all its threads.
+/// The time that a process has used so far, in all its threads.
 pub(crate) fn of_process(id: u32) -> Duration {
     let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
     // The second field is the name in parentheses, which may have spaces.

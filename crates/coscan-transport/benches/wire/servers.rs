@@ -18,7 +18,7 @@ use crate::tables::{COLUMNS, FILES, file_name};
 
 pub(crate) const KEY: &str = "ring.key";
 
-/// For all pages.
+/// The size of a pool that holds all pages.
 const POOL_BYTES: u64 = 512 << 20;
 const DECODE_BYTES: u64 = 64 << 20;
 
@@ -47,7 +47,7 @@ pub(crate) async fn start(
 pub(crate) struct Asker {
     manager: BufferManager,
     transport: Transport,
-    /// Files that the other server owns.
+    /// The files that the other server owns.
     table: SharedTable,
 }
 
@@ -84,7 +84,7 @@ impl Asker {
         Self { manager, transport, table }
     }
 
-    /// Reads the table until so many bytes have come. Returns how many have.
+    /// Reads the table until at least this number of bytes has come. Returns the number.
     pub(crate) async fn read(&self, bytes_min: u64) -> u64 {
         let before = received(&self.transport);
         loop {
@@ -99,7 +99,7 @@ impl Asker {
         }
     }
 
-    /// Reads the table as often from the server's own pool, where it is since it was last [read](Self::read).
+    /// Reads the table as often from the server's own pool, where it has been since it was last [read](Self::read).
     pub(crate) async fn read_own(&self, bytes_min: u64) -> u64 {
         let (before, layout) = (received(&self.transport), self.table.table().layout());
         let pages = (0..layout.page_count() as u32).map(PageIndex);

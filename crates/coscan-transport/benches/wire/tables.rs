@@ -8,7 +8,7 @@ use coscan_runtime::storage::table::FileOptions;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 
-/// Each is one extent, so that both servers own some of them.
+/// The number of files. Each is one extent, so that both servers own some of them.
 pub(crate) const FILES: usize = 32;
 const FILE_BYTES: usize = 8 << 20;
 pub(crate) const COLUMNS: usize = 4;
@@ -51,7 +51,7 @@ pub(crate) fn file_name(index: usize) -> String {
     format!("{index:02}.parquet")
 }
 
-/// A chunk is a row group, and a page all that it has of a column.
+/// Options such that a chunk is a row group, and a page is all of its rows of a column.
 pub(crate) fn options(page_bytes: usize) -> FileOptions {
     FileOptions { chunk_rows: (page_bytes / VALUE_BYTES) as u64, ..FileOptions::default() }
 }

@@ -41,12 +41,12 @@ impl Authority {
         (certificate, key)
     }
 
-    /// Of a server of this host that trusts this authority.
+    /// The credentials of a server of this host that trusts this authority.
     fn credentials(&self, host: &str) -> Credentials {
         self.credentials_by(self, host)
     }
 
-    /// The same, signed by another one.
+    /// The credentials of a server of this host, signed by another authority.
     fn credentials_by(&self, signer: &Self, host: &str) -> Credentials {
         let (certificate, key) = signer.sign(host);
         Credentials::Certificates { authority: self.directory.path().join("ca"), certificate, key }

@@ -23,7 +23,7 @@ async fn a_crowd_keeps_itself_out_and_nobody_else() {
     for oldest in &mut crowd[..10] {
         assert!(answer(oldest).await.is_empty(), "it has made room");
     }
-    // One that came before all of them from elsewhere, and one that comes last.
+    // One came before all of them from elsewhere, and one comes last.
     let mut elsewhere = introduced(elsewhere, &servers.credentials(0)).await.unwrap();
     let mut last = connect(&servers, &servers.credentials(0)).await.unwrap();
     for stream in [&mut elsewhere, &mut last] {

@@ -1,16 +1,17 @@
-//! What a server sends last.
+//! The last messages of a server.
 
 use tokio::io::{AsyncReadExt, duplex};
 use tokio_util::sync::CancellationToken;
 
 use crate::link::{Link, LinkStatus, Queued};
 
-/// Messages that are recognized by what they are full of.
+/// A message that is recognized by its content.
 fn message(filled_with: u8, bytes: usize) -> Queued {
     Queued::Membership(vec![filled_with; bytes])
 }
 
-/// What a server hears of another that sends these messages and is stopped once the first bytes have come.
+/// The bytes that a server receives from another that sends these messages and is stopped once the first bytes have
+/// come.
 async fn heard(messages: impl IntoIterator<Item = Queued>) -> Vec<u8> {
     let (link, mut queue, _fragments) = Link::new("peer".to_owned());
     queue.state.status.send_replace(LinkStatus::Up);

@@ -1,4 +1,4 @@
-//! What makes no sense is told from what is cut off, before anything is taken for it.
+//! Invalid frames are distinguished from ones that are cut off, before any memory is taken for them.
 
 use std::io::ErrorKind;
 

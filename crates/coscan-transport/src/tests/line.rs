@@ -1,4 +1,4 @@
-//! A line to a server that stops carrying anything.
+//! A line to a server that stops carrying.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Carries what others send to a server, until it has carried so many bytes.
+/// A line that carries what others send to a server, until it has carried this many bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     left: Arc<AtomicI64>,
 }
 
 impl Line {
-    /// A line to a server, and where it begins.
+    /// A line to a server, and its own address.
     pub(super) async fn to(server: String) -> (Self, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let begins = listener.local_addr().unwrap().to_string();

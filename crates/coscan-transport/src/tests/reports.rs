@@ -1,4 +1,4 @@
-//! What servers report of themselves and of each other.
+//! Reports of servers on themselves and on each other.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ async fn a_server_is_told_what_scans_elsewhere_want_and_those_what_it_has() {
     assert!(servers.scan(1).await);
     let [here, there] = [0, 1].map(|server| servers.running(server));
     let owner = node_id(servers.address(1));
-    // A scan that is slow to take what it needs.
+    // A scan that takes its rows slowly.
     let rows = 0..ROWS_OF_FILE as u64 * FILES as u64;
     let scan = here.manager.scan(&here.table, &[0, 1], std::slice::from_ref(&rows)).unwrap();
     let is_wanted = |extent: &ExtentReport| extent.owner == owner && extent.wanted_by == 1;

@@ -24,20 +24,20 @@ use url::Url;
 use super::line::Line;
 use crate::{Credentials, PeerStatus, Transport, TransportConfig, new_key};
 
-/// Each file is an extent, so that each server owns some of them.
+/// The number of files. Each is an extent, so that each server owns some of them.
 pub(super) const FILES: usize = 24;
 pub(super) const ROWS_OF_FILE: i64 = 2_000;
 
 /// Servers that share a table on one store.
 pub(super) struct Servers {
-    /// What each has.
+    /// The credentials of each server.
     credentials: Vec<Credentials>,
-    /// Of all of them, if they have one.
+    /// The key of all servers, if they have one.
     _key: Option<NamedTempFile>,
     store: Arc<InMemory>,
     pub(super) metrics: Arc<StoreMetrics>,
     files: Vec<ObjectMeta>,
-    /// What others know them by.
+    /// The addresses by which others know the servers.
     addresses: Vec<String>,
     zones: Vec<&'static str>,
     circulates: Vec<bool>,
@@ -57,12 +57,12 @@ impl Servers {
         Self::in_zones(vec!["here"; count]).await.sharing().await
     }
 
-    /// The same, between which pages go round.
+    /// Servers of one zone, between which pages go round.
     pub(super) async fn start_circulating(count: usize) -> Self {
         Self::circulating(vec![true; count]).await.sharing().await
     }
 
-    /// The same, where that is so for some.
+    /// Servers of one zone, of which some circulate pages.
     pub(super) async fn circulating(circulates: Vec<bool>) -> Self {
         let key = key_file();
         let credentials = vec![Credentials::Key(key.path().to_owned()); circulates.len()];
@@ -70,19 +70,19 @@ impl Servers {
         Self::at(ends(zones.len()).await, zones, credentials, Some(key), circulates).await
     }
 
-    /// The same, each with credentials of its own.
+    /// Servers of one zone, each with credentials of its own.
     pub(super) async fn start_with(credentials: Vec<Credentials>) -> Self {
         Self::unconnected(credentials).await.sharing().await
     }
 
-    /// The same; they may be unable to connect.
+    /// Servers of one zone that may be unable to connect.
     pub(super) async fn unconnected(credentials: Vec<Credentials>) -> Self {
         let zones = vec!["here"; credentials.len()];
         let circulates = vec![false; zones.len()];
         Self::at(ends(zones.len()).await, zones, credentials, None, circulates).await
     }
 
-    /// Two servers; what the second sends to the first goes over a line.
+    /// Two servers. Messages from the second to the first go over a line.
     pub(super) async fn behind_a_line() -> (Self, Line) {
         let mut ends = ends(2).await;
         let (line, begins) = Line::to(ends[0].1.clone()).await;
@@ -142,7 +142,7 @@ impl Servers {
         self
     }
 
-    /// Adds a file that is not of the table.
+    /// Adds a file that does not belong to the table.
     pub(super) async fn add_file(&self, path: &str) {
         self.store.put(&Path::from(path), parquet_file(0).into()).await.unwrap();
     }
@@ -191,7 +191,7 @@ impl Servers {
         }
     }
 
-    /// Waits until all servers that run agree on who owns what: until then a page may be read twice.
+    /// Waits until all servers that run agree on owners. Before that a page may be read twice.
     pub(super) async fn all_agree(&self) {
         let shares = |server: &Server| {
             let nodes = server.transport.nodes().into_iter();
@@ -257,7 +257,7 @@ impl Servers {
     pub(super) async fn restart(&mut self, server: usize) {
         let listener = loop {
             match TcpListener::bind(&self.addresses[server]).await {
-                // The one that was stopped is about to let go of it.
+                // The server that was stopped is about to release the address.
                 Err(error) if error.kind() == ErrorKind::AddrInUse => {
                     tokio::task::yield_now().await;
                 }
@@ -269,7 +269,7 @@ impl Servers {
         self.all_share().await;
     }
 
-    /// Starts a server at an address where nobody listens.
+    /// Starts a server at an address where nothing listens.
     pub(super) async fn restart_out_of_reach(&mut self, server: usize) {
         let (listener, _) = ends(1).await.remove(0);
         self.addresses[server] = "127.0.0.1:1".to_owned();
@@ -286,7 +286,7 @@ impl Servers {
         self.metrics.take_log().into_iter().map(|read| read.path.to_string()).collect()
     }
 
-    /// What a server has exchanged with others.
+    /// The report of a server on its exchange with others.
     pub(super) fn report(&self, server: usize) -> ClusterReport {
         self.running(server).transport.cluster().report()
     }
@@ -296,7 +296,7 @@ impl Servers {
     }
 }
 
-/// Where servers listen, and the addresses of these places.
+/// Listeners for servers, and their addresses.
 async fn ends(count: usize) -> Vec<(TcpListener, String)> {
     let mut ends = Vec::new();
     for _ in 0..count {

@@ -1,4 +1,4 @@
-//! Servers that are connected read each page once; those that are not read alone.
+//! Servers that are connected read each page once. Those that are not read alone.
 
 use futures::future::join_all;
 

@@ -1,4 +1,4 @@
-//! Who is none of the servers, and members that say what makes no sense.
+//! Strangers that are none of the servers, and members that send invalid messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(super) async fn introduced(
     TlsConnector::from(tls.client).connect(name, stream).await
 }
 
-/// Takes any server for the right one.
+/// A verifier that accepts any server.
 #[derive(Debug)]
 struct Careless;
 
@@ -86,7 +86,7 @@ pub(super) async fn welcomed(stream: &mut (impl AsyncRead + Unpin)) {
     assert!(matches!(answered, Some(Answer::Welcome { .. })), "{answered:?}");
 }
 
-/// What comes back until the server closes the connection.
+/// The bytes that come back until the server closes the connection.
 pub(super) async fn answer(stream: &mut (impl AsyncReadExt + Unpin)) -> Vec<u8> {
     let mut answer = Vec::new();
     let reading = stream.read_to_end(&mut answer);
@@ -98,7 +98,7 @@ pub(super) async fn answer(stream: &mut (impl AsyncReadExt + Unpin)) -> Vec<u8> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_key_nobody_is_heard() {
     let servers = Servers::start(2).await;
-    // No TLS at all.
+    // A connection without TLS.
     let mut plain = TcpStream::connect(servers.address(0)).await.unwrap();
     plain.write_all(&hello()).await.unwrap();
     let alert = answer(&mut plain).await;
@@ -196,7 +196,7 @@ async fn the_newest_connection_of_a_server_is_heard() {
         welcomed(&mut newer).await;
         let heard = tokio::time::timeout(Duration::from_secs(60), newer.read_u8()).await;
         assert_eq!(heard.expect("it is heard").unwrap(), UNREACHED);
-        // It goes on as long as it is heard.
+        // The connection continues as long as it is heard.
         let goes_on = tokio::spawn(async move {
             while newer.write_all(&ping()).await.is_ok() && newer.read_u8().await.is_ok() {}
         });

@@ -1,4 +1,4 @@
-//! What tests of stored answers share: tables of small chunks, sessions on them, and answers as text.
+//! Helpers for tests of stored answers: tables of small chunks, sessions on them, and answers as text.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const DECODE_BYTES: u64 = 256 << 20;
 /// The names of the columns, then the rows.
 pub(crate) type Answer = Vec<Vec<String>>;
 
-/// Tables, a Parquet file each.
+/// Tables, each stored in a Parquet file.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables<'a> {
     /// The directory of the files.
@@ -57,8 +57,8 @@ impl Tables<'_> {
         writer.close().unwrap();
     }
 
-    /// A session with coscan, or plain if there are no options. With `in_order`, the tables declare the order of their
-    /// rows, and joins that can use it do.
+    /// A session with coscan, or without it if there are no options. With `in_order`, the tables declare the order of
+    /// their rows, and joins that can use it do so.
     pub(crate) async fn session(
         &self,
         partitions: usize,
@@ -85,13 +85,13 @@ impl Tables<'_> {
         context
     }
 
-    /// A pool of this size, and memory for the operators of all queries.
+    /// Options with a pool of this size, and memory for the operators of all queries.
     pub(crate) fn options(&self, pool_bytes: u64) -> Options {
         let usual = Options::with_pool_bytes(pool_bytes, DECODE_BYTES);
         Options { memory_bytes: usual.memory_bytes + self.operator_bytes, ..usual }
     }
 
-    /// A pool of two chunks of the table with the largest ones.
+    /// Options with a pool of two chunks of the table with the largest ones.
     pub(crate) async fn two_chunks(&self, large_pool: Options) -> Options {
         let context = self.session(1, Some(large_pool), false).await;
         let mut bytes_max = 0;
@@ -110,7 +110,7 @@ impl Tables<'_> {
     }
 }
 
-/// Runs queries at the same time, so that they share scans, and compares each answer with the one that is right.
+/// Runs queries at the same time, so that they share scans, and compares each answer with the expected one.
 pub(crate) async fn check(
     engine: &str,
     context: &SessionContext,
@@ -134,7 +134,7 @@ pub(crate) async fn check(
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// An answer of DuckDB: values separated by tabs.
+/// Reads an answer of DuckDB, which has values separated by tabs.
 pub(crate) fn stored_answer(path: &Path) -> Answer {
     let text = std::fs::read_to_string(path)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
@@ -151,9 +151,9 @@ pub(crate) fn texts(batch: &RecordBatch) -> Vec<Vec<String>> {
     (0..batch.num_rows()).map(row).collect()
 }
 
-/// Compares rows in their order: no query has equal rows by its order. Integers, dates and texts must be equal. The
-/// engines have other types for quotients, with as few as six decimals, so numbers with a fraction may differ by 1e-6,
-/// or by a part of 1e-9 if that is more.
+/// Compares rows in their order, which is unique in all queries. Integers, dates and texts must be equal. The engines
+/// have different types for quotients, with as few as six decimals, so numbers with a fraction may differ by 1e-6, or
+/// by a part of 1e-9 if that is more.
 fn compare(expected: &[Vec<String>], actual: &[RecordBatch]) -> Result<(), String> {
     let (names, expected) = expected.split_first().unwrap();
     let mut rows = expected.iter();

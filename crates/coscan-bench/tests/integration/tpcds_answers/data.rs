@@ -13,10 +13,10 @@ use tpcdsgen_arrow as tpcds;
 
 use crate::support::Tables;
 
-/// 120 thousand rows of `store_sales`.
+/// The scale, at which `store_sales` has 120 thousand rows.
 const SCALE: f64 = 0.02;
 const CHUNK_ROWS: u64 = 2048;
-/// Each partition of each sort below a merge join holds 10 MB.
+/// The memory for operators. Each partition of each sort below a merge join holds 10 MB.
 const OPERATOR_BYTES: u64 = 4 << 30;
 
 /// The tables by the column whose order their rows have.

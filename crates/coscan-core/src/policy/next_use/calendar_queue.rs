@@ -1,5 +1,5 @@
-//! A calendar queue: pages in buckets of time by their next use, the further ahead the wider [CS11 §4.3, Figure 4.2]. To
-//! insert or remove a page and to find the last ones takes as long for a million pages as for a thousand.
+//! A calendar queue: pages in buckets of time by their next use, wider the further ahead they are [CS11 §4.3, Figure
+//! 4.2]. Inserting or removing a page and finding the last ones takes as long for a million pages as for a thousand.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::policy::page_map::PageMap;
 /// The width of a bucket is at most one part in this many of its distance.
 const WIDTH_DIVISOR: u64 = 16;
 
-/// The furthest next use that is told apart, in nanoseconds.
+/// The furthest next use that is distinguished, in nanoseconds.
 const NS_MAX: u64 = u64::MAX / 4;
 
 /// The width of the nearest buckets, in nanoseconds: 17 ms.

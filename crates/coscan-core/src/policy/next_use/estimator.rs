@@ -13,7 +13,7 @@ use crate::table::Table;
 #[derive(Clone, Debug, Default)]
 pub(super) struct NextUseEstimator {
     routes: BTreeMap<ScanId, ScanRuns>,
-    /// Their slots, by table.
+    /// The slots of the scans, by table.
     slots: BTreeMap<TableId, IndexSet<ScanPosition>>,
     rates: ScanRates,
 }
@@ -27,7 +27,7 @@ impl NextUseEstimator {
         self.slots.entry(scan.table()).or_default().insert(scan.slot());
     }
 
-    /// A scan goes through these chunks, too. False, and nothing is added, if they are not behind all others.
+    /// Adds chunks that a scan goes through, too. Returns false and adds nothing if they are not behind all others.
     pub(super) fn extend(&mut self, state: &State, scan: &Scan, chunks: &[ChunkIndex]) -> bool {
         let route = self.routes.get_mut(&scan.id());
         let is_behind =
@@ -50,7 +50,7 @@ impl NextUseEstimator {
         self.routes.is_empty()
     }
 
-    /// Nanoseconds until the first of its scans uses a page; `None` if none of them needs it.
+    /// Nanoseconds until the first of the added scans uses a page; `None` if none of them needs it.
     pub(super) fn next_use_ns(&self, state: &State, id: PageId) -> Option<u64> {
         let uses = state.slices_of(id).iter().flat_map(|slice| {
             let table = state.table(slice.table);
@@ -79,7 +79,7 @@ impl NextUseEstimator {
 /// The chunks of a scan as runs of neighbours with the same number of rows, so that a chunk is found in a few steps.
 #[derive(Clone, Debug)]
 struct ScanRuns {
-    /// Where its slot is in [`NextUseEstimator::slots`].
+    /// The key under which [`NextUseEstimator::slots`] has its slot.
     table: TableId,
     slot: ScanPosition,
     legs: Vec<Run>,

@@ -33,7 +33,7 @@ impl NextUseIndex {
         self.insert_pages(state, scan, &needed);
     }
 
-    /// A scan that was added needs these chunks, too.
+    /// Adds chunks that a scan that was added needs, too.
     pub(super) fn extend(&mut self, state: &State, scan: &Scan, chunks: &[ChunkIndex]) {
         match self.estimator.extend(state, scan, chunks) {
             true => self.insert_pages(state, scan, chunks),
@@ -41,7 +41,7 @@ impl NextUseIndex {
         }
     }
 
-    /// Pages that no scan needed were not indexed. Those of other scans are checked when a walk reaches them.
+    /// Indexes pages that no scan needed before. Pages of other scans are checked when a walk reaches them.
     fn insert_pages(&mut self, state: &State, scan: &Scan, chunks: &[ChunkIndex]) {
         for id in state.cached_pages_of(scan, chunks) {
             self.insert(state, id);
@@ -65,7 +65,7 @@ impl NextUseIndex {
         }
     }
 
-    /// A page left the pool.
+    /// Removes a page that left the pool.
     pub(super) fn remove_page(&mut self, id: PageId) {
         self.queue.remove_page(id);
     }
@@ -88,9 +88,9 @@ impl NextUseIndex {
         Walk { bucket: self.queue.last_before(None), position: 0 }
     }
 
-    /// The next page that `admits` accepts, and the nanoseconds until its next use. A page whose entry is too late, because
-    /// a scan was added or became faster, is indexed anew and comes up again in its place. The walk may stop, to go on
-    /// later, where pages are used sooner than in `ns_min`.
+    /// The next page that `admits` accepts, and the nanoseconds until its next use. A page whose entry is too late,
+    /// because a scan was added or became faster, is indexed anew and comes up again in its place. The walk may stop
+    /// where pages are used sooner than in `ns_min`, and continue later.
     pub(super) fn next_last(
         &mut self,
         state: &State,

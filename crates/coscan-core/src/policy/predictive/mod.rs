@@ -1,6 +1,6 @@
-//! `predictive`: the Predictive Buffer Manager [CS11 §4.3]. Scans go through their rows in order, as under `normal`. Pages
-//! no running scan needs are evicted first, least recently used in front; then those with the latest next use, estimated
-//! from the rows before them and the rates of the scans.
+//! `predictive`: the Predictive Buffer Manager [CS11 §4.3]. Scans run through their rows in order, as under `normal`.
+//! Pages that no running scan needs are evicted first, least recently used in front. Next are those with the latest
+//! next use, estimated from the rows before them and the rates of the scans.
 //!
 //! [`Switches`] turn on what the thesis proposes beyond it.
 

@@ -38,13 +38,13 @@ impl Throttle {
         self.scans.remove(&scan);
     }
 
-    /// A page is evicted that would be used in `ns` nanoseconds.
+    /// Notes that a page is evicted that would be used in `ns` nanoseconds.
     pub(super) fn evicted(&mut self, ns: u64) {
         self.horizon_ns =
             Some(self.horizon_ns.map_or(ns, |known| (known / 8 * 7).saturating_add(ns / 8)));
     }
 
-    /// A load for a scan was started: it is not held back any more.
+    /// Notes that a load for a scan was started: it is not held back any more.
     pub(super) fn served(&mut self, now: Time, scan: ScanId) {
         if let Some(held) = self.scans.get_mut(&scan)
             && let Some(since) = held.since.take()
@@ -53,8 +53,8 @@ impl Throttle {
         }
     }
 
-    /// Whether a scan is held back while loads for others are possible: the pages that it read last are evicted before the
-    /// next scan uses them, and would not be if that scan were closer.
+    /// Whether a scan is held back while loads for others are possible. This holds if the pages that it read last are
+    /// evicted before the next scan uses them, and would not be if that scan were closer.
     pub(super) fn holds_back(
         &mut self,
         state: &State,

@@ -1,4 +1,4 @@
-//! When scans in any order are expected to use the chunks of a class.
+//! The expected time at which scans in any order use the chunks of a class.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::policy::rates::ScanRates;
 use crate::scan::{Order, Scan};
 use crate::state::State;
 
-/// Classes of more scans are looked up among all scans of the table, which are sorted once.
+/// Classes that more scans need are looked up among all scans of the table, which are sorted once.
 const FEW_SCANS: usize = 16;
 
 /// Scans in any order, by the estimated time until they next use a chunk, for one choice of victims.

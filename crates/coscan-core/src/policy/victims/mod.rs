@@ -1,8 +1,8 @@
-//! The choice of victims that the policies share which score chunks.
+//! The choice of victims, shared by the policies that score chunks.
 //!
-//! Copies of pages that another server has in its pool go first, unless the [`StarvationGuard`] keeps them. The rest come
-//! from six sources. The first goes before the others; the next three are merged by their next use,
-//! latest first; the last two go only when scans wait for space:
+//! Copies of pages that another server has in its pool go first, unless the [`StarvationGuard`] keeps them. The rest
+//! come from six sources. The first goes before the others. The next three are merged by their next use, latest first.
+//! The last two go only when scans wait for space:
 //!
 //! 1. *unexpected*: pages that no running scan needs, of tables at which no scan is expected ([`UnneededPages`]);
 //! 2. *expected back*: pages that no running scan needs, of tables at which scans are expected;
@@ -30,7 +30,7 @@ use any_order::AnyOrderScans;
 use in_order::{InOrderPages, in_order_groups};
 use starvation_guard::{StarvationGuard, Verdict};
 
-/// Pages to evict, see above. `classes` are those of all tables, the ones to go first in front.
+/// The pages to evict, see above. `classes` are those of all tables, the ones to go first in front.
 pub(super) fn choose_victims<'a, 'n>(
     state: &'a State,
     request: &EvictionRequest<'_>,
@@ -55,8 +55,8 @@ pub(super) fn choose_victims<'a, 'n>(
     sources.victims.into_pages()
 }
 
-/// Bytes of victims that [`choose_victims`] finds at most at [`Strictness::Strict`] for any load of a scan that waits, or
-/// of one that does not; or at least `enough`. The other arguments are those of it.
+/// The most bytes of victims that [`choose_victims`] finds at [`Strictness::Strict`] for any load of a scan that waits,
+/// or of one that does not; or at least `enough`. The other arguments are those of [`choose_victims`].
 pub(super) fn victim_bytes_max<'a, 'n>(
     state: &'a State,
     (waits, enough): (bool, u64),
@@ -77,7 +77,7 @@ pub(super) fn victim_bytes_max<'a, 'n>(
     victims.bytes
 }
 
-/// Takes copies of what is in the pools of other servers: they cost less to get again than anything else.
+/// Takes copies of what is in the pools of other servers, which cost less to get again than anything else.
 fn take_copies(state: &State, victims: &mut VictimList<'_>, guard: &mut StarvationGuard<'_>) {
     for id in state.copies().take(CLASSES_MAX) {
         if victims.enough() {
@@ -90,7 +90,7 @@ fn take_copies(state: &State, victims: &mut VictimList<'_>, guard: &mut Starvati
     }
 }
 
-/// The sources of victims, and those that were taken from them.
+/// The sources of victims, and the victims that were taken from them.
 struct Sources<'a, 'r, 'n> {
     state: &'a State,
     request: &'r EvictionRequest<'r>,
@@ -145,14 +145,16 @@ impl<'a, 'r, 'n> Sources<'a, 'r, 'n> {
         let Some(in_order) = in_order else { return };
         while !victims.enough()
             && let Some((page_ns, id)) = in_order.next_after(state, any_order, ns, |id| {
-                // The guard never lets go of a page that it keeps now: its next use need not be computed.
+                // The guard never releases a page that it keeps now, so its next use need not be
+                // computed.
                 victims.may_take(state, id) && guard.verdict(id) == Verdict::Evictable
             })
         {
             if let Some(table) = state.home(id) {
                 expected_back.take_before(state, victims, table, page_ns);
             }
-            // Asked again: pages may have been taken since the walk reached this one.
+            // This is checked again, since pages may have been taken since the walk reached this
+            // one.
             let may_take = !victims.enough() && victims.may_take(state, id);
             if may_take && guard.verdict(id) == Verdict::Evictable {
                 guard.count_lost(id);
@@ -198,7 +200,7 @@ impl<'a, 'r, 'n> Sources<'a, 'r, 'n> {
         }
     }
 
-    /// Whether a page serves chunks of a class that was not visited yet: it goes with the last of its classes.
+    /// Whether a page serves chunks of a class that was not visited yet. It is evicted with the last of its classes.
     fn is_of_later_class(&self, id: PageId) -> bool {
         self.state.slices_of(id).iter().any(|slice| {
             let class = self.state.table(slice.table).classes().class_of(slice.chunk);
@@ -207,7 +209,8 @@ impl<'a, 'r, 'n> Sources<'a, 'r, 'n> {
         })
     }
 
-    /// Takes pages that only scans of selected pages need, which no class counts. They are used soon, so they go late.
+    /// Takes pages that only scans of selected pages need, which no class counts. They are used soon, so they are taken
+    /// late.
     fn take_sparse(&mut self) {
         let state = self.state;
         let spared = match self.request.strictness {

@@ -17,17 +17,18 @@ pub(super) enum Verdict {
     Evictable,
     /// The page stays.
     Kept,
-    /// So do the pages of its column group in all chunks of the class.
+    /// The page stays, and so do the pages of its column group in all chunks of the class.
     ClassKept,
 }
 
 /// The scans that may object to losing one more chunk.
 #[derive(Default)]
 struct Objectors {
-    /// The table that was asked about last, and the slots of its scans in any order that another lost chunk may starve.
+    /// The table that was asked about last, and the slots of its scans in any order that losing another chunk may
+    /// starve.
     table: Option<TableId>,
     of_table: IndexSet<ScanPosition>,
-    /// The class that was asked about last, and those of them that need it and lack none of its pages, and the scan that
+    /// The class that was asked about last, the objectors that need it and lack none of its pages, and the scan that
     /// the load is for.
     class: Option<(TableId, ClassIndex)>,
     of_class: IndexSet<ScanPosition>,
@@ -35,8 +36,9 @@ struct Objectors {
 
 /// The chunks that scans lose by the victims chosen so far [CS07 Figure 3, `usefulForStarvedQuery`].
 ///
-/// A load for a waiting scan may take from all scans that are not starved, since it ends in a delivery. A load that reads
-/// ahead must not starve another scan: that scan would then read ahead at the first one's cost, and so on without end.
+/// A load for a waiting scan may take from all scans that are not starved, since it ends in a delivery. A load that
+/// reads ahead must not starve another scan. Otherwise that scan would read ahead at the first one's cost, and so on
+/// without end.
 pub(super) struct StarvationGuard<'a> {
     state: &'a State,
     strictness: Strictness,
@@ -63,9 +65,9 @@ impl<'a> StarvationGuard<'a> {
         }
     }
 
-    /// A guard that lets all pages go that another lets go, whichever scan the load is for and whatever was taken before:
-    /// for it no scan has lost anything yet. (Of a chunk that it has lost, a scan keeps no page. But it would not have kept
-    /// those before it lost anything either, or it had not lost the first.)
+    /// A guard that releases all pages that another guard releases, whichever scan the load is for and whatever was
+    /// taken before: for it no scan has lost anything yet. (Of a chunk that it has lost, a scan keeps no page. But it
+    /// would not have kept those before it lost anything either, or it would not have lost the first.)
     pub(super) fn most_lenient(state: &'a State, waits: bool) -> Self {
         let request = EvictionRequest { plan: None, bytes: 0, strictness: Strictness::Strict };
         Self { trigger_waits: waits, forgets: true, ..Self::new(state, &request) }
@@ -82,7 +84,7 @@ impl<'a> StarvationGuard<'a> {
         kept.unwrap_or(Verdict::Evictable)
     }
 
-    /// The page is a victim: its chunks count as lost.
+    /// Counts the chunks of a victim as lost.
     pub(super) fn count_lost(&mut self, id: PageId) {
         for slice in self.state.slices_of(id).iter().filter(|_| !self.forgets) {
             self.objectors = Objectors::default();
@@ -106,7 +108,7 @@ impl<'a> StarvationGuard<'a> {
         self.find_objectors(slice, table);
         let readers = &table.classes().readers()[slice.group.as_usize()];
         let of_class = IndexSet::common([&self.objectors.of_class, readers]);
-        // However much of a scan in order is ready, it counts on its next chunks only.
+        // However much of a scan in order is ready, it depends on its next chunks only.
         let next = table.starvation.next(slice.chunk);
         let next = next.filter(|_| self.strictness == Strictness::Strict).into_iter();
         let slots = of_class.chain(next.flat_map(|next| IndexSet::common([next, readers])));
@@ -115,13 +117,13 @@ impl<'a> StarvationGuard<'a> {
         counted.find_map(|scan| self.verdict_of(scan, &chunks)).or_else(|| {
             let sparse = self.state.sparse_interested(slice.table, slice.chunk);
             let mut sparse = sparse.filter(|scan| scan.reads(slice.group, id));
-            // Other chunks of the class may not be of the selected pages.
+            // Other chunks of the class may not have selected pages.
             sparse.any(|scan| self.verdict_of(scan, &chunks).is_some()).then_some(Verdict::Kept)
         })
     }
 
-    /// Finds the scans that may object to losing a chunk of the class of a slice. A scan that lacks a page of the chunk does
-    /// not count on it and loses nothing. The scan that the load is for is always asked.
+    /// Finds the scans that may object to losing a chunk of the class of a slice. A scan that lacks a page of the chunk
+    /// does not depend on it and loses nothing. The scan that the load is for is always asked.
     fn find_objectors(&mut self, slice: &SliceId, table: &Table) {
         let class = table.classes().class_of(slice.chunk);
         let key = (slice.table, class.index());
@@ -146,8 +148,8 @@ impl<'a> StarvationGuard<'a> {
         (self.objectors.class, self.objectors.of_class) = (Some(key), slots);
     }
 
-    /// The slots of the scans in any order that one more lost chunk of a table may starve: all others have more chunks to
-    /// spare than were lost. None unless [`Strictness::Strict`].
+    /// The slots of the scans in any order that losing one more chunk of a table may starve: all others have more
+    /// chunks to spare than were lost. Empty unless [`Strictness::Strict`].
     fn objectors_of(&self, id: TableId, table: &Table) -> IndexSet<ScanPosition> {
         let mut slots = IndexSet::new();
         if self.strictness == Strictness::Strict {

@@ -1,4 +1,4 @@
-//! Memory beside the pool: what the pool gives up, who is refused, and who is next of those who wait.
+//! Memory beside the pool: how far the pool shrinks, which requests are refused, and which waiting request is next.
 //!
 //! The pool has 64 pages of 1,000 bytes; the budget is a page more.
 
@@ -30,7 +30,7 @@ fn full(policy: PolicyKind) -> (World, TableId) {
     (world, table)
 }
 
-/// The same, with workers that use so many of the pages until they are cancelled.
+/// A full world with workers that use this number of the pages until they are cancelled.
 fn in_use(pages: u64) -> (World, ScanId) {
     let (mut world, table) = full(PolicyKind::Relevance);
     let worker = worker(1_000 * OVERTAKING_NS);
@@ -45,7 +45,7 @@ fn pool_bytes(world: &World) -> u64 {
     world.manager.state().pool_bytes()
 }
 
-/// Takes all that there is.
+/// Takes all memory that is available.
 fn take_all(world: &mut World) -> u64 {
     let bytes = world.manager.available_bytes();
     world.take(bytes, 0).unwrap()

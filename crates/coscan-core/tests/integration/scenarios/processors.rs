@@ -75,7 +75,7 @@ fn of_equals_the_scan_with_least_left_goes_first() {
     );
 }
 
-/// Which of two scans ends first that begin while a third one keeps the only processor busy.
+/// The first to end of two scans that begin while a third one keeps the only processor busy.
 fn first_of(
     world: &mut World,
     table: TableId,

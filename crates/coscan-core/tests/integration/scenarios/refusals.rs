@@ -1,4 +1,4 @@
-//! Commands that are refused, and what their errors say.
+//! Commands that are refused, and their error messages.
 
 use coscan_core::log::RecordedManager;
 use coscan_core::*;

@@ -1,4 +1,4 @@
-//! The policies that score chunks: which ready chunk they hand out.
+//! The deliveries of the policies that score chunks.
 
 use coscan_core::policy::Scores;
 use coscan_core::*;
@@ -8,7 +8,7 @@ use crate::world::{NEVER, table, worker};
 
 #[test]
 fn chunks_that_few_other_scans_need_are_handed_out_first() {
-    // Row: 2 scans want chunk 0, 3 chunk 1, 1 chunk 2.
+    // Row: chunk 0 is needed by 2 scans, chunk 1 by 3, chunk 2 by 1.
     let mut world = scored_world(Scores::Row, 1_000);
     let table = world.add_table(&table(3, &[10]));
     world.warm(table, &[0], 0..30);

@@ -1,4 +1,4 @@
-//! The policies that score chunks: which scan they read for, and which chunk.
+//! The loads of the policies that score chunks: the scan that they read for, and the chunk.
 
 use coscan_core::policy::Scores;
 use coscan_core::*;
@@ -57,7 +57,7 @@ fn a_long_scan_is_not_starved_by_a_stream_of_short_ones() {
 
 #[test]
 fn row_scores_count_starved_scans_before_others() {
-    // Chunk 3 is wanted by two other starved scans, chunk 1 by one, chunk 2 by one that has enough.
+    // Chunk 3 is needed by two other starved scans, chunk 1 by one, chunk 2 by one that has enough.
     let mut world = scored_world(Scores::Row, 1_000);
     let table = world.add_table(&table(12, &[10]));
     // A trigger with the fewest needed chunks goes first (queryRelevance).
@@ -66,7 +66,8 @@ fn row_scores_count_starved_scans_before_others() {
     world.start(table, &[0], 30..120, &[NEVER]);
     world.start(table, &[0], 30..110, &[NEVER]);
     world.settle();
-    // The scan of chunk 1 alone needs least: its chunk is read first, for whoever else wants it too.
+    // The scan of chunk 1 alone needs least: its chunk is read first, for every scan that needs it,
+    // too.
     assert_eq!(world.chunks_read(), [1]);
     world.drive_until(11);
     // Then the scan of chunks 1 to 3 chooses: L(2) = 1·Q + 1, L(3) = 3·Q + 3.
@@ -122,7 +123,7 @@ fn a_scan_of_few_columns_wakes_early() {
 
 #[test]
 fn a_chunk_that_helps_nobody_else_is_still_chosen() {
-    // Slip 4: scores start below zero, not at zero. The scan is not interested in what others want, has no
+    // Slip 4: scores start below zero, not at zero. The scan needs no chunk that others need, has no
     // columns in common with them, and its delivery score is negative.
     for scores in [Scores::Row, Scores::Column] {
         let mut world = scored_world(scores, 1_000);

@@ -1,4 +1,4 @@
-//! The policies that score chunks: which pages they evict.
+//! The victims of the policies that score chunks.
 
 use coscan_core::policy::Scores;
 use coscan_core::*;
@@ -28,7 +28,7 @@ fn column_scores_keep_columns_that_serve_most_scans_per_byte() {
     let mut world = scored_world(Scores::Column, 440);
     let table = world.add_table(&table(5, &[10, 100]));
     world.warm(table, &[0, 1], 0..40);
-    // All at the border of starvation. Keep: chunks 0 and 1: 1 / 110, chunks 2 and 3: 2 / 110.
+    // All are at the border of starvation. Keep: chunks 0 and 1: 1 / 110, chunks 2 and 3: 2 / 110.
     world.start(table, &[0, 1], 0..20, &[NEVER]);
     world.start(table, &[0, 1], 20..40, &[NEVER]);
     world.start(table, &[0, 1], 20..40, &[NEVER]);

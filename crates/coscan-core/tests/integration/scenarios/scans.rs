@@ -163,7 +163,7 @@ fn a_failed_scan_gets_nothing_more_and_keeps_its_needs_until_they_are_pruned() {
         let scan = manager.start_scan(Time(0), &spec).unwrap();
         let workers = [0, 1].map(WorkerIndex);
         workers.iter().for_each(|&it| manager.request_chunk(Time(0), scan, it).unwrap());
-        // Reads go on; what else is decided is returned.
+        // Reads continue. Other decisions are returned.
         let mut reading = VecDeque::new();
         let settle = |manager: &mut ActiveBufferManager, reading: &mut VecDeque<_>| {
             let mut others = Vec::new();

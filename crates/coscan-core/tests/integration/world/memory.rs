@@ -1,4 +1,4 @@
-//! Memory beside the pool: commands of it, and a naive model that says what each must answer.
+//! Memory beside the pool: its commands, and a naive model that gives the expected answer of each.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use coscan_core::*;
 
 use super::{Event, World};
 
-/// A request as the model knows it.
+/// A request in the model.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     stage: MemoryStage,
@@ -15,17 +15,17 @@ struct Waiting {
     since: u64,
 }
 
-/// Memory handed out, and who waits for some.
+/// Memory handed out, and the requests that wait for memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemoryModel {
     limits: Option<MemoryLimits>,
     handed_out_bytes: u64,
     waiting: BTreeMap<TicketId, Waiting>,
-    /// Tickets that were met, in that order.
+    /// Tickets that were met, in order.
     pub met: Vec<TicketId>,
     /// Whether the limit of the pool was set since its limits were.
     pub is_pool_set_by_hand: bool,
-    /// Nanoseconds after which memory is returned; `None`: the test returns it.
+    /// Nanoseconds after which memory is returned; `None` if the test returns it.
     pub held_ns: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ impl World {
         set
     }
 
-    /// Takes memory; whether there is enough is said by the model.
+    /// Takes memory. The model decides whether there is enough.
     pub(crate) fn take(&mut self, bytes: u64, spare_bytes_max: u64) -> Result<u64, MissingMemory> {
         let available_bytes = self.shadow_available_bytes();
         let taken = self.manager.take_memory(Time(self.now), bytes, spare_bytes_max);
@@ -120,7 +120,7 @@ impl World {
         self.memory_changed();
     }
 
-    /// Those who wait, first arrived first.
+    /// The requests that wait, first arrived first.
     pub(crate) fn waiting(&self) -> Vec<TicketId> {
         self.memory.waiting.keys().copied().collect()
     }
@@ -129,7 +129,7 @@ impl World {
         self.memory.handed_out_bytes
     }
 
-    /// A request is met: no other was to be met before it.
+    /// Notes that a request is met, and checks that no other was to be met before it.
     pub(super) fn granted(&mut self, ticket: TicketId, bytes: u64) {
         let (available_bytes, now) = (self.shadow_available_bytes(), self.core_now());
         let order = self.memory.order(now);
@@ -158,7 +158,7 @@ impl World {
         self.settle_at_times();
     }
 
-    /// Nobody waits who could be met, and the pool is as it should be.
+    /// Checks that no waiting request could be met, and that the pool has the size that it should.
     pub(super) fn check_memory_settled(&self) {
         self.check_memory();
         let Some(limits) = self.memory.limits else { return };
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// What manager and model both know of memory.
+    /// Checks that manager and model agree about memory.
     fn check_memory(&self) {
         self.manager.audit().unwrap();
         assert_eq!(self.manager.handed_out_bytes(), self.memory.handed_out_bytes);
@@ -214,7 +214,7 @@ impl World {
         self.manager.state().now().0
     }
 
-    /// What could be handed out at most, by the model's own count.
+    /// The most that could be handed out, by the model's own count.
     fn shadow_available_bytes(&self) -> u64 {
         let Some(limits) = self.memory.limits else { return 0 };
         let least_bytes = floor_bytes(&limits).max(self.pool_in_use_bytes());
@@ -222,7 +222,7 @@ impl World {
         limits.budget_bytes - self.memory.handed_out_bytes - pool_bytes
     }
 
-    /// What the pool cannot give up. The counts that this reads of the manager are audited after each step.
+    /// The bytes of the pool that are in use. The counts that this reads from the manager are audited after each step.
     fn pool_in_use_bytes(&self) -> u64 {
         let state = self.manager.state();
         let in_use_bytes = state.held_bytes() - state.unpinned_bytes();
@@ -231,7 +231,7 @@ impl World {
 }
 
 impl MemoryModel {
-    /// Those who wait, first to be met first.
+    /// The requests that wait, first to be met first.
     fn order(&self, now: u64) -> Vec<TicketId> {
         let mut order: Vec<_> = self.waiting.keys().copied().collect();
         order.sort_by_key(|ticket| {

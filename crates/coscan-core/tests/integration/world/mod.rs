@@ -1,8 +1,8 @@
 //! A world for the buffer manager to live in: a virtual clock, a disk and workers, and beside them a naive model that
 //! keeps its own record of everything and checks the safety rules after every step.
 //!
-//! [`World`] drives. [`model::Model`] checks pages and scans, `memory` checks memory beside the pool, `observed` says which
-//! chunks and pages were read, handed out and evicted, [`table`] builds layouts in one line.
+//! [`World`] drives. [`model::Model`] checks pages and scans, `memory` checks memory beside the pool, `observed` lists
+//! the chunks and pages that were read, handed out and evicted, and [`table`] builds layouts in one line.
 
 pub(crate) mod memory;
 pub(crate) mod model;
@@ -46,25 +46,25 @@ impl Seeded {
     }
 }
 
-/// How a disk answers.
+/// The behaviour of a disk.
 #[derive(Clone, Debug)]
 pub(crate) enum Disk {
-    /// One page after another, a nanosecond a byte.
+    /// Reads one page after another, a nanosecond per byte.
     Serial { free_at: u64 },
-    /// Every page takes up to this long, whatever the others do: pages arrive in any order.
+    /// Takes up to this long for every page, whatever the others do: pages arrive in any order.
     Scattered { random: Seeded, ns_max: u64 },
 }
 
-/// How a worker behaves.
+/// The behaviour of a worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkerProfile {
-    /// When it first asks, after the start of the scan. `u64::MAX`: never.
+    /// Nanoseconds from the start of the scan to the first request; `u64::MAX`: it never asks.
     pub first_ns: u64,
     /// Nanoseconds for a chunk.
     pub chunk_ns: u64,
     /// Whether it releases the pages as soon as it has them (it has made its own copy), or when it asks again.
     pub releases_early: bool,
-    /// After so many chunks it asks no more until that scan has ended: what a join's probe side does.
+    /// The number of chunks after which it asks no more until that scan has ended, as the probe side of a join does.
     pub stall: Option<(usize, ScanId)>,
 }
 
@@ -82,11 +82,11 @@ enum Event {
     Ask(ScanId, WorkerIndex),
     Release(ScanId, WorkerIndex),
     Arrive(LoadId, PageId),
-    /// Memory that was handed out is returned.
+    /// Return memory that was handed out.
     Return(u64),
 }
 
-/// What a finished scan got.
+/// The result of a finished scan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ended {
     pub report: ScanCounts,
@@ -98,26 +98,26 @@ pub(crate) struct World {
     pub model: Model,
     pub memory: MemoryModel,
     pub now: u64,
-    /// Of scans that start from now on.
+    /// The weight of scans that start from now on.
     pub weight: u32,
-    /// Of scans that start from now on, see [`ScanSpec::pages`].
+    /// The selected pages of scans that start from now on, see [`ScanSpec::pages`].
     pub pages: Option<Vec<PageId>>,
-    /// The query at another server that scans read for that start from now on.
+    /// The query at another server that scans that start from now on read for.
     pub remote: Option<RemoteQuery>,
     pub disk: Disk,
     pub failing: BTreeSet<PageId>,
     /// Tables that were added as a whole, and their first page.
     pub layouts: BTreeMap<TableId, (Arc<Layout>, PageId)>,
-    /// Several events happen before actions are carried out, at random; `None`: each is followed by its actions.
+    /// If set, several events at random happen before actions are carried out; `None`: each is followed by its actions.
     pub batches: Option<Seeded>,
     /// The actions so far, since they were last taken.
     pub actions: Vec<Action>,
-    /// The same as text, a line an action.
+    /// The actions as text, one per line.
     pub trace: Vec<String>,
-    /// Scans all of whose workers have finished, in that order; the world takes them off.
+    /// Scans whose workers have all finished, in order. The world cancels them.
     pub finished: Vec<ScanId>,
     pub failed: Vec<ScanId>,
-    /// Scans for other servers that found no space; the world takes them off.
+    /// Scans for other servers that found no space. The world cancels them.
     pub without_space: Vec<ScanId>,
     pub ended: BTreeMap<ScanId, Ended>,
     events: BTreeSet<(u64, u64, Event)>,
@@ -261,7 +261,7 @@ impl World {
         Ok(scan)
     }
 
-    /// Registers what is wanted elsewhere.
+    /// Registers the needs of a scan at another server.
     pub(crate) fn register_interest(
         &mut self,
         table: TableId,
@@ -300,7 +300,7 @@ impl World {
         self.model.check(&self.manager);
     }
 
-    /// Adds those of these chunks that the scan neither needs, had, nor gave up, if the pool can hold them. Workers that had
+    /// Adds the chunks that the scan neither needs, had, nor gave up, if the pool can hold them. Workers that had
     /// finished ask again.
     pub(crate) fn extend(&mut self, scan: ScanId, chunks: &[u32]) {
         let chunks = self.model.new_chunks(scan, chunks);
@@ -347,7 +347,7 @@ impl World {
     /// Carries out actions until there is none, checking after each.
     pub(crate) fn settle(&mut self) {
         while let Some(action) = self.manager.poll_action() {
-            // The pool gives way while actions are polled, too.
+            // The pool may shrink for others while actions are polled, too.
             self.model.pool_bytes = self.manager.state().pool_bytes();
             self.carry_out(&action);
         }
@@ -363,7 +363,7 @@ impl World {
         self.events.first().map(|&(at, _, _)| at).into_iter().chain(timeout).min()
     }
 
-    /// Carries out actions, unless there is another event and the batch goes on.
+    /// Carries out actions, unless there is another event and the batch continues.
     fn settle_at_times(&mut self) {
         let goes_on = |random: &mut Seeded| random.below(3) > 0;
         if self.events.is_empty() || !self.batches.as_mut().is_some_and(goes_on) {
@@ -371,7 +371,7 @@ impl World {
         }
     }
 
-    /// A column of a slice is decoded, or dropped.
+    /// Notes that a column of a slice is decoded, or dropped.
     pub(crate) fn decode(
         &mut self,
         table: TableId,
@@ -387,7 +387,7 @@ impl World {
         self.model.decoded((table, chunk, group), held);
     }
 
-    /// Handles the next event. False if there is none.
+    /// Handles the next event. Returns false if there is none.
     pub(crate) fn step(&mut self) -> bool {
         self.settle_at_times();
         let Some(at) = self.next_at() else {
@@ -411,7 +411,7 @@ impl World {
         self.drive_bounded(100_000);
     }
 
-    /// Handles all events, of which there must not be more than this.
+    /// Handles all events. Panics if there are more than this.
     pub(crate) fn drive_bounded(&mut self, steps_max: usize) {
         for _ in 0..steps_max {
             if !self.step() {

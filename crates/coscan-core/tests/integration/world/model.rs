@@ -1,4 +1,5 @@
-//! The naive model: what the manager should know, recounted from scratch, and the rules I1 to I6 as seen from outside.
+//! The naive model: the expected state of the manager, recounted from scratch, and the rules I1 to I6 as seen from
+//! outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,7 +18,7 @@ enum WorkerState {
 struct ScanModel {
     spec: ScanSpec,
     needed: BTreeSet<ChunkIndex>,
-    /// All that it ever needed.
+    /// All chunks that it ever needed.
     registered: BTreeSet<ChunkIndex>,
     delivered: BTreeSet<ChunkIndex>,
     pruned: BTreeSet<ChunkIndex>,
@@ -30,7 +31,7 @@ struct ScanModel {
 struct LoadModel {
     table: TableId,
     unreported: BTreeSet<PageId>,
-    /// What its scan needs of the chunk, and what it reads besides: stays until the load is over.
+    /// The pages of the chunk that its scan needs, and those that it reads besides. They stay until the load is over.
     held: BTreeSet<PageId>,
     urgent: bool,
     /// Unreported pages that come from the device: while there are any, the load takes a slot.
@@ -43,16 +44,16 @@ pub(crate) struct Model {
     /// The chunks of each table.
     pub tables: BTreeMap<TableId, BTreeMap<ChunkIndex, ChunkSpec>>,
     pub page_bytes: BTreeMap<PageId, u64>,
-    /// Where pages come from; those that are not listed from their device.
+    /// The sources of pages. A page that is not listed comes from its device.
     pub sources: BTreeMap<PageId, Source>,
-    /// Loads started since a scan last got something: two that evict each other's pages would let it grow.
+    /// Loads started since a scan last got something. Two scans that evict each other's pages would let it grow.
     pub useless_loads: usize,
     pub pool_bytes: u64,
     loads_in_flight_max: usize,
     cached: BTreeSet<PageId>,
     loads: BTreeMap<LoadId, LoadModel>,
     scans: BTreeMap<ScanId, ScanModel>,
-    /// Those that ever read for queries at other servers.
+    /// Scans that ever read for queries at other servers.
     pub remote_scans: BTreeSet<ScanId>,
     failed_pages: BTreeSet<PageId>,
     /// Scans that needed a page which could not be read, until they are told.
@@ -61,7 +62,7 @@ pub(crate) struct Model {
     decoded: BTreeMap<Slice, usize>,
     /// Decoded slices that were reported as unneeded since they were last needed or decoded.
     unneeded_slices: BTreeSet<Slice>,
-    /// Pages that the manager may evict though it has not said so yet, since they were just removed.
+    /// Pages that the manager may evict though it has not reported it yet, since they were just removed.
     removing: Range<PageId>,
     pub loaded_bytes: u64,
 }
@@ -109,7 +110,7 @@ impl Model {
         self.useless_loads = 0;
     }
 
-    /// Those of these chunks that a scan neither needs, had, nor gave up.
+    /// The chunks of these that a scan neither needs, had, nor gave up.
     pub(crate) fn new_chunks(&self, id: ScanId, chunks: &[u32]) -> Vec<Range<ChunkIndex>> {
         let Some(scan) = self.scans.get(&id) else { return Vec::new() };
         let table = &self.tables[&scan.spec.table];
@@ -122,7 +123,7 @@ impl Model {
         chunks.into_iter().filter(is_new).map(run).collect()
     }
 
-    /// A scan needs these new chunks, too. Returns the workers that may ask again.
+    /// Notes that a scan needs these new chunks, too. Returns the workers that may ask again.
     pub(crate) fn scan_extended(
         &mut self,
         id: ScanId,
@@ -173,7 +174,7 @@ impl Model {
         }
     }
 
-    /// A column of a slice is decoded, or dropped.
+    /// Notes that a column of a slice is decoded, or dropped.
     pub(crate) fn decoded(&mut self, slice: Slice, held: bool) {
         let of_table = self.tables.get(&slice.0).and_then(|chunks| chunks.get(&slice.1));
         if of_table.is_none_or(|chunk| slice.2.as_usize() >= chunk.slices.len()) {
@@ -207,7 +208,7 @@ impl Model {
         self.scans.iter().filter(needs).count()
     }
 
-    /// Slices that scans need now will be reported again.
+    /// Forgets reports of slices that scans need now, which will be reported again.
     fn forget_needed(&mut self) {
         let unneeded = std::mem::take(&mut self.unneeded_slices).into_iter();
         self.unneeded_slices = unneeded.filter(|&slice| self.interest(slice) == 0).collect();
@@ -229,7 +230,7 @@ impl Model {
         self.scans[&scan].workers.iter().all(|worker| *worker == WorkerState::Finished)
     }
 
-    /// A worker asks; false if the scan does not take requests.
+    /// A worker asks. Returns false if the scan does not take requests.
     pub(crate) fn asks(&mut self, id: ScanId, worker: WorkerIndex) -> bool {
         let Some(scan) = self.scans.get_mut(&id) else { return false };
         let failed = scan.failed || self.doomed.contains(&id);
@@ -383,7 +384,7 @@ impl Model {
         read.map(of_scan).max().unwrap_or(0)
     }
 
-    /// A slice is reported as unneeded.
+    /// Checks and notes a report that a slice is unneeded.
     fn slice_unneeded(&mut self, slice: Slice) {
         assert!(self.decoded.contains_key(&slice), "{slice:?} is not decoded");
         assert_eq!(self.interest(slice), 0, "{slice:?} is needed");
@@ -443,7 +444,8 @@ impl Model {
         self.useless_loads = 0;
     }
 
-    /// Nothing will ever happen again: then nobody may wait, unless others hold on to what they were handed.
+    /// Checks the end, when nothing will ever happen again: no worker may wait, unless others keep what they were
+    /// handed.
     pub(crate) fn check_idle(&self) {
         let waits = |scan: &ScanModel| scan.workers.contains(&WorkerState::Waiting);
         let pins = |scan: &ScanModel| {
@@ -457,7 +459,7 @@ impl Model {
         }
     }
 
-    /// Checks when all actions have been polled: model and manager know the same.
+    /// Checks that model and manager agree when all actions have been polled.
     pub(crate) fn check_settled(&mut self, manager: &ActiveBufferManager) {
         assert!(self.is_settled(manager), "an action is missing");
         assert!(
@@ -474,7 +476,8 @@ impl Model {
         self.check(manager);
     }
 
-    /// Recounts what the manager keeps count of. Actions not yet polled may be ahead of the model: the caller settles.
+    /// Recounts the counts that the manager keeps. Actions not yet polled may be ahead of the model: the caller
+    /// settles.
     pub(crate) fn check(&mut self, manager: &ActiveBufferManager) {
         manager.audit().unwrap();
         let state = manager.state();

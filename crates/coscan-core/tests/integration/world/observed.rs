@@ -1,4 +1,4 @@
-//! What a test observes of a world: the chunks and pages that were read, handed out and evicted.
+//! Observations of a world: the chunks and pages that were read, handed out and evicted.
 
 use std::ops::Range;
 

@@ -10,8 +10,8 @@ use crate::planning::nan::undecided;
 use crate::settings::SessionSettings;
 
 impl SharedScanExec {
-    /// The columns that rule fewer chunks out, or give a top-k less to go by, since needed chunks may hold NaN there; and
-    /// the number of those chunks.
+    /// The columns by which fewer chunks are ruled out or ranked for a top-k, because needed chunks may hold NaN in
+    /// them. Each has the number of those chunks.
     fn undecided_for_nan(&self) -> Vec<(usize, usize)> {
         let first_by: Vec<_> = self.first_by.iter().flat_map(SortKey::columns).collect();
         undecided(self.source.table.table(), &self.filters, &first_by, &self.needed.chunks)

@@ -25,7 +25,7 @@ use crate::execution::shares::Shares;
 use crate::query_id::QueryId;
 use crate::tables::source::{is_dynamic, properties};
 
-/// State of an executed plan. A copy of the plan starts without.
+/// The state of an executed plan. A copy of the plan starts without it.
 #[derive(Debug, Default)]
 pub(super) struct ExecutionState {
     pub(super) metrics: ExecutionPlanMetricsSet,
@@ -42,7 +42,7 @@ impl Clone for ExecutionState {
 }
 
 impl SharedScanExec {
-    /// The same in one partition if the first pages have all the rows that are needed.
+    /// Changes the scan to one partition if the first pages have all the rows that are needed.
     pub(crate) fn in_few_partitions(self) -> Result<Self> {
         if self.first_rows().is_none() {
             return Ok(self);
@@ -51,7 +51,7 @@ impl SharedScanExec {
         Ok(Self { properties, ..self })
     }
 
-    /// The limit, in rows, if it is so small that only the first pages are read. The first partition then gives all
+    /// The limit in rows, if it is so small that only the first pages are read. The first partition then returns all
     /// rows.
     pub(super) fn first_rows(&self) -> Option<u64> {
         if !self.evaluated.is_empty() {
@@ -61,7 +61,8 @@ impl SharedScanExec {
         rows.filter(|&rows| rows <= self.settings.batch_rows as u64)
     }
 
-    /// The number of rows that it reads: those of the needed chunks, the selected ones if it is sparse, or its limit.
+    /// The number of rows that the scan reads: those of the needed chunks, the selected ones if it is sparse, or its
+    /// limit.
     pub(crate) fn row_count(&self) -> u64 {
         if let Some(rows) = self.first_rows() {
             return rows;
@@ -76,7 +77,7 @@ impl SharedScanExec {
         usize::try_from(batches).unwrap_or(usize::MAX)
     }
 
-    /// The first rows of the table as a stream from the first partition; other partitions are empty.
+    /// The first rows of the table as a stream of the first partition. Other partitions are empty.
     pub(super) fn execute_first_rows(
         &self,
         partition: usize,
@@ -100,7 +101,7 @@ impl SharedScanExec {
         Ok(Box::pin(cooperative(stream)))
     }
 
-    /// What it reads, for so many workers.
+    /// The request of the scan, for `workers` workers.
     pub(crate) fn request(&self, workers: usize, context: &TaskContext) -> ScanRequest {
         ScanRequest {
             columns: row_filter::columns_read(&self.projection, &self.evaluated),
@@ -112,25 +113,25 @@ impl SharedScanExec {
         }
     }
 
-    /// The number of rows that it reads of a chunk.
+    /// The number of rows that the scan reads of a chunk.
     pub(crate) fn rows_of(&self, chunk: ChunkIndex) -> u64 {
         let rows = self.needed.rows_in(self.source.table.table(), &[chunk]);
         rows.iter().map(|rows| rows.end - rows.start).sum()
     }
 
-    /// The figures of an execution of all partitions.
+    /// The metrics of an execution of all partitions.
     pub(crate) fn counts(&self) -> ScanCounts {
         let counts = ScanCounts::new(&self.state.metrics);
         counts.chunks_pruned.add(self.needed.pruned());
         counts
     }
 
-    /// The figures of the rows of a partition.
+    /// The metrics of the rows of a partition.
     pub(crate) fn baseline(&self, partition: usize) -> BaselineMetrics {
         BaselineMetrics::new(&self.state.metrics, partition)
     }
 
-    /// Executes a partition chunk by chunk, without a limit. The metrics are for its rows.
+    /// Executes a partition chunk by chunk, without a limit. The metrics count its rows.
     pub(crate) fn execute_chunks(
         &self,
         partition: usize,
@@ -144,7 +145,7 @@ impl SharedScanExec {
         Ok((ChunkReader::new(execution), baseline))
     }
 
-    /// Whose scan it is.
+    /// The label of the scan: its query, or else its session, and its table.
     pub(crate) fn label(&self, context: &TaskContext) -> ScanLabel {
         let query = QueryId::of(context);
         let query = query.inspect(|query| drop(self.state.query.set(Arc::clone(query))));
@@ -172,14 +173,14 @@ impl SharedScanExec {
         })
     }
 
-    /// Removes rows that do not pass the filters that the scan evaluates.
+    /// The filter that removes the rows that do not pass the filters which the scan evaluates.
     pub(super) fn row_filter(&self, batch_rows: usize) -> Result<Option<RowFilter>> {
         let table_schema = self.source.table.table().schema();
         RowFilter::new(&self.projection, &self.evaluated, table_schema, batch_rows)
     }
 
-    /// The rank of each chunk, if there is a dynamic filter that becomes stricter as chunks of low ranks are read: that
-    /// of a top-k.
+    /// The rank of each chunk, if a dynamic filter gets stricter as chunks of low ranks are read. The filter of a top-k
+    /// does.
     fn ranks(&self) -> Option<Vec<usize>> {
         let key = self.first_by.as_ref()?;
         let filters = self.dynamic_filters();
@@ -191,7 +192,8 @@ impl SharedScanExec {
         ranks.inspect_err(|error| debug!("chunks are read in any order: {error}")).ok()
     }
 
-    /// Filters that change while the query runs. None below a limit, which counts rows that they would rule out.
+    /// The filters that change while the query runs. There are none below a limit, which counts the rows that they
+    /// would rule out.
     fn dynamic_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
         let filters = self.filters.iter().filter(|filter| is_dynamic(filter));
         filters.filter(|_| self.fetch.is_none()).cloned().collect()

@@ -31,8 +31,8 @@ pub(crate) use unordered_reason::UnorderedReason;
 /// | field | meaning |
 /// |---|---|
 /// | `table`, `policy` | the name of the table; the policy of the scheduler |
-/// | `replica` | of a table with replicas: the one that it reads, or `none`; in parentheses its bytes, and those of what is not read |
-/// | `order=any` | chunks come in any order, so that all scans of the table read together; `why` that is so |
+/// | `replica` | for a table with replicas, the one that it reads, or `none`; in parentheses its bytes, and those of the copy that is not read |
+/// | `order=any` | chunks come in any order, so that all scans of the table read together; `why` is the reason |
 /// | `order=table` | chunks come in the order that the table or its files declare, for the operator in `needed_by`, or ORDER BY; `workers` is the number of chunks that are worked on at the same time |
 /// | `weight` | the weight of the query, unless it is 1 |
 /// | `chunks=3 of 10 (7 pruned)` | chunks to read; chunks of the table; chunks that filters rule out |
@@ -63,27 +63,27 @@ pub struct SharedScanExec {
     settings: PlanSettings,
     /// Columns of the output, as indexes into the table's schema.
     projection: Vec<usize>,
-    /// On the table's schema. They rule chunks out.
+    /// The filters on the table's schema that rule chunks out.
     filters: Vec<Arc<dyn PhysicalExpr>>,
-    /// For each zone of the table whether Bloom filters leave it; `None` if none were read.
+    /// Whether Bloom filters leave each zone of the table. `None` if none were read.
     zones_left: Option<Arc<[bool]>>,
-    /// On the table's schema. The scan gives only rows that pass all of these.
+    /// The filters on the table's schema that the scan evaluates. It returns only rows that pass all of them.
     evaluated: Vec<Arc<dyn PhysicalExpr>>,
-    /// The chunks that the filters known before the query runs leave.
+    /// The chunks that are left by the filters known before the query runs.
     needed: Arc<NeededChunks>,
-    /// The most rows that are needed of a partition.
+    /// The maximum number of rows that are needed of a partition.
     fetch: Option<usize>,
     /// The order of a top-k above.
     first_by: Option<SortKey>,
-    /// What above needs the rows in the table's order: an operator, or ORDER BY. `None` if they come in any order.
+    /// The operator that needs the rows in the table's order, or ORDER BY. `None` if they are returned in any order.
     ordered_for: Option<Arc<str>>,
-    /// Why they come in any order, if they do.
+    /// The reason why rows are returned in any order, if they are.
     unordered_reason: UnorderedReason,
-    /// Of a scan in order: the number of chunks that are worked on at the same time.
+    /// The number of chunks that are worked on at the same time, for a scan in order.
     workers: usize,
     /// Whether the user's query itself repartitions its rows.
     has_user_partitioning: bool,
-    /// Why it reads this copy of the table, if there are several.
+    /// The reason for the choice of this copy of the table, if there are several.
     copy_choice: Option<CopyChoice>,
     properties: Arc<PlanProperties>,
     state: ExecutionState,
@@ -131,12 +131,12 @@ impl SharedScanExec {
         Self { fetch, ..self }
     }
 
-    /// The same with the reason why its rows come in any order, for EXPLAIN.
+    /// Sets the reason why the rows come in any order, for EXPLAIN.
     pub(crate) fn in_any_order(&self, unordered_reason: UnorderedReason) -> Self {
         Self { unordered_reason, ..self.clone() }
     }
 
-    /// The same, in order, for so many workers that an operator above has.
+    /// Sets the number of workers that an operator above has for a scan in order.
     pub(crate) fn with_workers(&self, workers: usize) -> Self {
         Self { workers, ..self.clone() }
     }
@@ -158,12 +158,12 @@ impl SharedScanExec {
         }
     }
 
-    /// What it reads.
+    /// The source of the rows.
     pub(crate) fn source(&self) -> &Arc<ScanSource> {
         &self.source
     }
 
-    /// The table that it reads.
+    /// The table that is scanned.
     #[must_use]
     pub fn table(&self) -> &SharedTable {
         &self.source.table
@@ -199,7 +199,7 @@ impl SharedScanExec {
         self.settings.weight
     }
 
-    /// The most partitions that the session wants.
+    /// The maximum number of partitions that the session requests.
     pub(crate) fn partitions_max(&self) -> usize {
         self.settings.partitions_max
     }

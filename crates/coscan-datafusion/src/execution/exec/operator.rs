@@ -36,7 +36,7 @@ impl ExecutionPlan for SharedScanExec {
         Vec::new()
     }
 
-    /// Producers update only those dynamic filters that they find here.
+    /// Exposes the dynamic filters. Producers update only those that they find here.
     fn apply_expressions(
         &self,
         visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
@@ -125,7 +125,7 @@ impl ExecutionPlan for SharedScanExec {
         Ok(self.with_projection(projection)?.map(|scan| Arc::new(scan) as _))
     }
 
-    /// A top-k reads first the chunks that may hold its rows.
+    /// Reads the chunks that may hold the rows of a top-k first.
     fn try_pushdown_sort(
         &self,
         order: &[PhysicalSortExpr],

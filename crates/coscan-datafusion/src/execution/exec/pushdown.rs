@@ -24,19 +24,19 @@ use crate::planning::bloom_filters;
 use crate::planning::nan::may_be_nan;
 use crate::tables::source::{is_dynamic, properties};
 
-/// A chunk has many keys if its last one is so far from its first one.
+/// The minimum difference between the first and the last key of a chunk that is said to have many keys.
 const KEYS_MIN: u64 = 16;
 
 /// The order of the rows of each chunk of a scan.
 pub(crate) struct ChunkOrder {
-    /// Of the rows of a chunk as a plan of one partition.
+    /// The properties of the rows of a chunk as a plan of one partition.
     pub(crate) properties: Arc<PlanProperties>,
     /// The columns that lead each of its orders, as indexes into the scan's output.
     pub(crate) columns: Vec<Vec<usize>>,
 }
 
 impl SharedScanExec {
-    /// The same without the zones that Bloom filters rule out. Bloom filters are read where they may help.
+    /// Leaves out the zones that Bloom filters rule out. Bloom filters are read where they may help.
     pub(crate) async fn with_bloom_filters(self) -> Result<Self> {
         if !self.settings.reads_bloom_filters || self.filters.is_empty() {
             return Ok(self);
@@ -57,10 +57,10 @@ impl SharedScanExec {
         }
     }
 
-    /// The same in the table's order, which an operator above needs; `None` if the table has none.
+    /// Changes the scan to the table's order, which an operator above needs. Returns `None` if the table has none.
     ///
-    /// It has one partition, also if several tasks work on its chunks: of several partitions merged above, each would have
-    /// to hold a chunk before any could go on.
+    /// The result has one partition, even if several tasks work on its chunks. If several partitions were merged above,
+    /// each would have to hold a chunk before any could continue.
     pub(crate) fn in_table_order(&self, needed_by: &str) -> Result<Option<Self>> {
         let orders = self.source.table_orders(&self.settings);
         if orders.is_empty() || self.has_user_partitioning {
@@ -70,7 +70,7 @@ impl SharedScanExec {
         Ok(Some(Self { ordered_for: Some(needed_by.into()), properties, ..self.clone() }))
     }
 
-    /// The order of the rows of each chunk; `None` if the table has none, or the scan does not give whole chunks.
+    /// The order of the rows of each chunk. `None` if the table has none, or the scan does not return whole chunks.
     pub(crate) fn order_of_chunks(&self) -> Result<Option<ChunkOrder>> {
         let in_order = if self.gives_chunks() { self.in_table_order("")? } else { None };
         let Some(in_order) = in_order else { return Ok(None) };
@@ -78,8 +78,8 @@ impl SharedScanExec {
         Ok(Some(ChunkOrder { properties: in_order.properties, columns }))
     }
 
-    /// Whether a chunk has many values of a column of the output, by its bounds: most chunks begin and end with others, far
-    /// apart where that is known.
+    /// Whether a chunk has many values of a column of the output, according to its bounds. Most chunks have to begin
+    /// and end with different values, which are far apart where that is known.
     pub(crate) fn has_many_keys(&self, column: usize) -> Result<bool> {
         let Ok(statistics) = self.table().table().statistics(self.projection[column]) else {
             return Ok(false);
@@ -105,7 +105,7 @@ impl SharedScanExec {
         Ok(2 * apart > min.len() && is_wide)
     }
 
-    /// The properties of the rows of each chunk as a plan of one partition; `None` if the scan does not give whole
+    /// The properties of the rows of each chunk as a plan of one partition, or `None` if the scan does not return whole
     /// chunks.
     pub(crate) fn properties_of_chunks(&self) -> Result<Option<Arc<PlanProperties>>> {
         if !self.gives_chunks() {
@@ -115,7 +115,7 @@ impl SharedScanExec {
         Ok(Some(Arc::new(properties(&self.source, &self.projection, 1, orders)?)))
     }
 
-    /// Of a scan in order, whose rows are those of whole chunks; `None` for others.
+    /// The properties of a scan in order that returns the rows of whole chunks, or `None` for other scans.
     pub(crate) fn properties_in_order(&self) -> Option<Arc<PlanProperties>> {
         let gives_chunks = self.order() == Order::InOrder
             && self.fetch.is_none()
@@ -124,7 +124,7 @@ impl SharedScanExec {
         gives_chunks.then(|| Arc::clone(&self.properties))
     }
 
-    /// Whether it gives all rows of each chunk that it reads, in any order of chunks.
+    /// Whether the scan returns all rows of each chunk that it reads, with the chunks in any order.
     fn gives_chunks(&self) -> bool {
         self.order() == Order::Any
             && !self.has_user_partitioning
@@ -133,7 +133,7 @@ impl SharedScanExec {
             && self.evaluated.is_empty()
     }
 
-    /// The columns of the output that lead an order. Not numbers with NaN, which have more than one form.
+    /// The columns of the output that lead an order. Numbers with NaN are left out, since NaN has more than one form.
     fn ordered_columns(&self, order: &LexOrdering) -> Vec<usize> {
         let schema = self.source.table.table().schema();
         let column = |key: &PhysicalSortExpr| {
@@ -146,7 +146,7 @@ impl SharedScanExec {
         order.iter().map_while(column).collect()
     }
 
-    /// Accepts filters from above: all of them rule chunks out; the scan evaluates them too if the session pushes
+    /// Accepts filters from above. All of them rule chunks out. The scan evaluates them too if the session pushes
     /// filters down.
     pub(super) fn take_filters(
         &self,
@@ -156,7 +156,7 @@ impl SharedScanExec {
         let filters: Vec<_> =
             result.parent_filters.into_iter().map(|filter| filter.filter).collect();
         if self.fetch.is_some() {
-            // These filters are above the limit: rows that they reject count towards it.
+            // These filters are above the limit, so rows that they reject count towards it.
             let answers = vec![PushedDown::No; filters.len()];
             return Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers));
         }
@@ -179,7 +179,7 @@ impl SharedScanExec {
         })
     }
 
-    /// The same with more filters, on the output's schema; `None` if it has them already. The number of partitions
+    /// Adds filters on the output's schema. Returns `None` if the scan has them already. The number of partitions
     /// changes only in the phase in which it may.
     pub(super) fn with_filters(
         &self,
@@ -213,8 +213,8 @@ impl SharedScanExec {
         Ok(Some(scan))
     }
 
-    /// Whether a filter on the table's schema may rule chunks out. One on nested values never does; a join that finds its
-    /// dynamic filter here would compute bounds of its keys, and fail for those that have none, such as maps.
+    /// Whether a filter on the table's schema may rule chunks out. A filter on nested values never does. A join that
+    /// finds its dynamic filter here would compute bounds of its keys, and fail for keys that have none, such as maps.
     fn is_useful(&self, filter: &Arc<dyn PhysicalExpr>) -> Result<bool> {
         let schema = self.source.table.table().schema();
         let is_nested = |expression: &Arc<dyn PhysicalExpr>| {
@@ -223,7 +223,7 @@ impl SharedScanExec {
         Ok(!is_dynamic(filter) || !filter.exists(is_nested)?)
     }
 
-    /// The same, giving only rows that pass these filters on the output's schema.
+    /// Makes the scan return only rows that pass these filters on the output's schema.
     pub(super) fn evaluating(&self, filters: &[Arc<dyn PhysicalExpr>]) -> Result<Self> {
         let mut scan = self.clone();
         for filter in filters {
@@ -232,13 +232,13 @@ impl SharedScanExec {
         Ok(scan)
     }
 
-    /// An expression on the output's schema as one on the table's.
+    /// Converts an expression on the output's schema to one on the table's schema.
     fn on_table(&self, filter: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
         let filter = self.output_projection().unproject_expr(filter)?;
         reassign_expr_columns(filter, self.source.table.table().schema())
     }
 
-    /// The same with the columns of a projection, if that only drops or reorders columns.
+    /// Changes the columns to those of a projection, if it only drops or reorders columns.
     pub(super) fn with_projection(&self, projection: &ProjectionExec) -> Result<Option<Self>> {
         let mut columns = Vec::with_capacity(projection.expr().len());
         for expression in projection.expr() {
@@ -254,14 +254,14 @@ impl SharedScanExec {
         Ok(Some(Self { projection: columns, properties, ..self.clone() }))
     }
 
-    /// The same for a top-k above with this order, if the scan can read the chunks that may hold its rows first.
+    /// Sets the order of a top-k above, if the scan can read the chunks that may hold its rows first.
     pub(super) fn with_first_by(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
         let is_free = self.fetch.is_none() && self.order() == Order::Any;
         let key = SortKey::new(order, &self.projection).filter(|_| is_free);
         Ok(key.map(|key| Self { first_by: Some(key), ..self.clone() }))
     }
 
-    /// From the columns of the table to those of the output.
+    /// The projection from the columns of the table to those of the output.
     pub(super) fn output_projection(&self) -> ProjectionExprs {
         ProjectionExprs::from_indices(&self.projection, self.source.table.table().schema())
     }

@@ -11,7 +11,7 @@ use crate::tables::source::ScanSource;
 use coscan_runtime::ScanBytes;
 
 impl SharedScanExec {
-    /// The same of another copy of the table. It knows no Bloom filters of that copy.
+    /// Changes the scan to another copy of the table, without Bloom filters of that copy.
     pub(crate) fn on_copy(&self, source: &Arc<ScanSource>) -> Result<Self> {
         self.on_copy_with(source, None)
     }
@@ -33,21 +33,21 @@ impl SharedScanExec {
         Ok(scan)
     }
 
-    /// What it would read, at these bytes.
+    /// The copy that this scan reads, with these bytes.
     pub(crate) fn as_copy(&self, bytes: ScanBytes) -> PlannedCopy {
         let (source, zones_left) = (Arc::clone(&self.source), self.zones_left.clone());
         PlannedCopy { source, zones_left, bytes }
     }
 
-    /// The same of the copy that was chosen.
+    /// Changes the scan to the copy that was chosen.
     pub(crate) fn of_choice(&self, choice: CopyChoice) -> Result<Self> {
         let PlannedCopy { source, zones_left, .. } = choice.chosen();
         let scan = self.on_copy_with(source, zones_left.clone())?;
         Ok(Self { copy_choice: Some(choice), ..scan })
     }
 
-    /// Scans of other copies that may be read instead if their order saves a sort, the cheapest in front. None once
-    /// operators above have changed it.
+    /// Scans of other copies that may be read instead if their order saves a sort, the cheapest first. There are none
+    /// once operators above have changed this scan.
     pub(crate) fn on_copies_for_order(&self) -> Result<Vec<Self>> {
         let is_as_planned = self.fetch.is_none()
             && self.evaluated.is_empty()

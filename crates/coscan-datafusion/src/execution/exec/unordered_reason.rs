@@ -1,9 +1,9 @@
-//! Why a scan is in any order: for EXPLAIN.
+//! The reasons why a scan is in any order, for EXPLAIN.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Why the rows of a scan come in any order. The name is that of an operator, or ORDER BY.
+/// The reason why the rows of a scan come in any order. The name is that of an operator, or ORDER BY.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum UnorderedReason {
     /// No operator above needs an order.
@@ -12,9 +12,9 @@ pub(crate) enum UnorderedReason {
     NoneDeclared(Arc<str>),
     /// The table has another order than the operator needs.
     Other(Arc<str>),
-    /// What is between the scan and the operator does not keep its order.
+    /// An operator between the scan and the named one does not keep the order of the scan.
     Lost(Arc<str>),
-    /// Sorting, or a top-k, costs less: fewer rows reach the operator than the scan gives.
+    /// A sort or a top-k costs less, since fewer rows reach the operator than the scan returns.
     SortCostsLess(Arc<str>),
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct TestFile {
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) sql: String,
-    /// Below the folder of all files: `joins.slt:12`.
+    /// The file below the folder of all files, and the line: `joins.slt:12`.
     pub(crate) place: String,
 }
 
@@ -28,18 +28,18 @@ impl Statement {
         })
     }
 
-    /// Plans differ, as they should.
+    /// Whether the statement shows plans, which are expected to differ.
     pub(crate) fn is_about_plans(&self) -> bool {
         self.sql.trim_start().to_lowercase().starts_with("explain")
     }
 
-    /// Whether the order of the rows is asked for.
+    /// Whether the query orders its rows.
     pub(crate) fn is_ordered(&self) -> bool {
         self.sql.to_lowercase().contains("order by")
     }
 }
 
-/// All files below a folder, by name; not those of Spark's functions, which a session of its own has.
+/// All files below a folder, by name, except those of Spark's functions, which have a session of their own.
 pub(crate) fn all(folder: &Path) -> Vec<TestFile> {
     let mut paths = Vec::new();
     walk(folder, &mut |path| paths.push(path.to_owned()));
@@ -55,7 +55,7 @@ pub(crate) fn all(folder: &Path) -> Vec<TestFile> {
     paths.iter().map(statements).collect()
 }
 
-/// Copies the files of data, and makes the folders that statements write to.
+/// Copies the data files, and creates the folders that statements write to.
 pub(crate) fn copy_data(from: &Path, to: &Path) {
     walk(from, &mut |path| {
         let below = path.strip_prefix(from).unwrap();
@@ -76,7 +76,7 @@ fn walk(folder: &Path, visit: &mut dyn FnMut(&Path)) {
     }
 }
 
-/// Adds the statements of a file. Some that others include are not in the crate: what needs them then fails in both
+/// Adds the statements of a file. Some included files are missing in the crate. Statements that need them fail in both
 /// engines.
 fn read(root: &Path, path: &Path, statements: &mut Vec<Statement>) {
     let Ok(text) = std::fs::read_to_string(path) else { return };

@@ -1,4 +1,4 @@
-//! Statements that the engines may answer differently, and why.
+//! Statements to which the engines may give different answers, with reasons.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ static KNOWN: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
     lines.map(|line| line.split_once(' ').expect("PLACE REASON")).collect()
 });
 
-/// Why the answers to the statement at a place may differ.
+/// The reason why the answers to the statement at a place may differ.
 pub(crate) fn reason(place: &str) -> Option<&'static str> {
     KNOWN.get(place).copied()
 }

@@ -25,14 +25,14 @@ use files::TestFile;
 use summary::{Answer, Summary};
 use tables::Tables;
 
-/// A statement that takes longer will never end.
+/// The maximum time of a statement. Slower ones are taken to never end.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Files that run at the same time.
+/// The number of files that run at the same time.
 const CONCURRENT: usize = 4;
-/// Some queries of the files are nested deeply.
+/// The stack size, since some queries of the files are nested deeply.
 const STACK_BYTES: usize = 64 << 20;
 
-/// How tables are stored, and the memory that both sorts of session have for them.
+/// The storage of tables, and the memory of both kinds of session for them.
 #[derive(Clone, Copy, Debug)]
 struct Variant {
     group_rows: usize,
@@ -46,7 +46,7 @@ const VARIANTS: [Variant; 3] = [
 ];
 
 impl Variant {
-    /// Every scan is shared, in chunks as small as the row groups.
+    /// Installs coscan so that every scan is shared, in chunks as small as the row groups.
     fn install(self, context: &SessionContext) {
         let options = Options::with_pool_bytes(self.pool_bytes, 1 << 30);
         let table_options = FileOptions {
@@ -62,7 +62,7 @@ impl Variant {
     }
 }
 
-/// The answers of an engine to the statements of a file, which finds its data in a folder of its own.
+/// The answers of an engine to the statements of a file, with its data in a folder of its own.
 async fn answers(file: &TestFile, folder: &Path, variant: Variant, shared: bool) -> Vec<Answer> {
     let context = crate::support::plain();
     if shared {

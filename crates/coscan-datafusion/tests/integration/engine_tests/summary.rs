@@ -1,12 +1,12 @@
-//! What became of all statements.
+//! The results of all statements.
 
 use crate::engine_tests::files::Statement;
 use crate::engine_tests::{Variant, known};
 
-/// The most rows of an answer that a difference shows.
+/// The maximum number of rows of an answer that a difference shows.
 const ROWS_SHOWN: usize = 8;
 
-/// What an engine says to a statement.
+/// The answer of an engine to a statement.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Rows(Vec<String>),
@@ -21,7 +21,7 @@ pub(crate) struct Summary {
     plans: usize,
     both_answer: usize,
     both_refuse: usize,
-    /// The same rows, in another order among those that the query sorts alike.
+    /// The number of answers with the same rows, in another order among rows that the query sorts alike.
     ties: usize,
     differences: Vec<Difference>,
 }
@@ -71,7 +71,7 @@ impl Summary {
         self.differences.push(Difference { place, sql, what });
     }
 
-    /// Both together.
+    /// The sum of both.
     pub(crate) fn with(mut self, other: Self) -> Self {
         self.statements += other.statements;
         self.plans += other.plans;
@@ -99,7 +99,7 @@ impl Summary {
         )
     }
 
-    /// Differences that nobody has explained.
+    /// The differences without a known reason.
     pub(crate) fn unexplained(&self, variant: &Variant) -> Vec<String> {
         let unknown = self.differences.iter().filter(|one| known::reason(&one.place).is_none());
         let text = |one: &Difference| {

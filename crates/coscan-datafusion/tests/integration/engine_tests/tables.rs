@@ -14,7 +14,7 @@ use datafusion::prelude::SessionContext;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 
-/// Large tables would take too long in groups of a row.
+/// The maximum number of row groups, since large tables would take too long with one row for each.
 const ROW_GROUPS_MAX: usize = 500;
 
 /// The tables of a session that were made in memory. Queries see their files; statements that change tables see memory.
@@ -32,7 +32,7 @@ impl Tables {
         Self { context, folder, group_rows, in_memory: HashMap::new(), written: 0 }
     }
 
-    /// Puts tables back into memory that a statement may change.
+    /// Restores tables in memory that a statement may change.
     pub(crate) fn before(&self, sql: &str) {
         let Some(schema) = self.schema().filter(|_| changes_rows(sql)) else { return };
         let sql = sql.to_lowercase();
@@ -89,7 +89,7 @@ fn changes_rows(sql: &str) -> bool {
     ["insert", "update", "delete", "truncate", "merge", "alter"].contains(&first.as_str())
 }
 
-/// Whether files can say all there is to say about a table.
+/// Whether files can represent a table completely.
 fn is_plain(table: &dyn TableProvider) -> bool {
     let has_constraints = table.constraints().is_some_and(|all| all.iter().next().is_some());
     let fields = table.schema().fields().clone();

@@ -21,7 +21,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// A panic of an operator is an error, too.
+    /// Runs a query. A panic of an operator counts as an error.
     pub(crate) async fn of(context: &SessionContext, sql: &str) -> Result<Self> {
         let answer = AssertUnwindSafe(Self::of_query(context, sql)).catch_unwind();
         answer.await.unwrap_or_else(|_| exec_err!("an operator panicked"))
@@ -38,8 +38,8 @@ impl Answer {
         Ok(Self { types, rows })
     }
 
-    /// The first difference from an answer that is right. `unlimited` is the answer to the query without its limit, if
-    /// the query does not say which rows the limit takes.
+    /// The first difference from a correct answer. `unlimited` is the answer to the query without its limit, if the
+    /// query does not determine which rows the limit takes.
     pub(crate) fn compare(
         &self,
         expected: &Self,

@@ -14,7 +14,7 @@ pub(crate) struct Column {
 }
 
 impl Seeded {
-    /// Whether something of this probability, in hundredths, is so.
+    /// True with this probability, in hundredths.
     pub(crate) fn chance(&mut self, hundredths: u64) -> bool {
         self.below(100) < hundredths
     }
@@ -33,7 +33,7 @@ impl Seeded {
         (!columns.is_empty()).then(|| *self.pick(&columns))
     }
 
-    /// A value such as those of a column.
+    /// A value similar to those of a column.
     pub(crate) fn literal(&mut self, kind: Kind, domain: Domain) -> String {
         match (kind, domain) {
             (Kind::Int, Domain::Parent) => self.below(640).to_string(),
@@ -58,7 +58,7 @@ impl Seeded {
         }
     }
 
-    /// A column, or something computed from columns.
+    /// A column, or an expression of columns.
     pub(crate) fn value(&mut self, columns: &[Column]) -> Column {
         let column = self.pick(columns).clone();
         if self.chance(60) {
@@ -119,7 +119,7 @@ impl Seeded {
             0 => format!("{sql} IS {}NULL", self.pick(&["", "NOT "])),
             1 | 2 => {
                 let mut ends = [self.literal(kind, domain), self.literal(kind, domain)];
-                // Mostly from the lower to the higher one.
+                // The bounds are mostly from low to high.
                 ends.sort_by_key(|end| (end.len(), end.clone()));
                 let not = self.pick(&["", "", "NOT "]);
                 format!("{sql} {not}BETWEEN {} AND {}", ends[0], ends[1])
@@ -151,7 +151,7 @@ impl Seeded {
             0 | 1 => ("count(*)".to_owned(), Kind::Int),
             2 => (format!("count({sql})"), Kind::Int),
             3 => (format!("count(DISTINCT {sql})"), Kind::Int),
-            // What is computed of averages must be exact, too.
+            // Results computed from averages must be exact, too.
             4 if kind == Kind::Decimal => (format!("CAST(avg({sql}) AS DECIMAL(20, 2))"), kind),
             4 if is_number => (format!("round(avg(CAST({sql} AS DOUBLE)))"), Kind::Float),
             4 | 5 if kind == Kind::Bool => (format!("bool_or({sql})"), kind),
@@ -174,8 +174,8 @@ impl Seeded {
         Column { sql: aggregate, kind, domain: Domain::None }
     }
 
-    /// A window function whose result depends on no order of equal rows. `unique` are columns that tell all rows apart,
-    /// if there are any.
+    /// A window function whose result depends on no order of equal rows. `unique` are columns that together identify
+    /// rows, if there are any.
     pub(crate) fn window(&mut self, columns: &[Column], unique: &[String]) -> Column {
         let partition = match self.below(3) {
             0 => String::new(),

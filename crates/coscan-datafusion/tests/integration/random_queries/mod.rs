@@ -22,22 +22,22 @@ use query::{Generator, Query};
 use settings::{Sessions, Settings};
 
 const USUAL: Range<u64> = 0..300;
-/// Of so many queries, most can be compared.
+/// The minimum number of queries of which most must be comparable.
 const MANY: usize = 100;
-/// Queries that use the same tables.
+/// The number of queries that use the same tables.
 const QUERIES_OF_TABLES: u64 = 500;
-/// Queries that run at the same time.
+/// The number of queries that run at the same time.
 const CONCURRENT: usize = 4;
-/// A query that takes longer will never end.
+/// The maximum time of a query. Slower ones are taken to never end.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What became of a query.
+/// The result of a query on both engines.
 #[derive(Debug)]
 enum Outcome {
     Equal {
         rows: usize,
     },
-    /// Plain DataFusion refuses it.
+    /// Plain DataFusion refuses the query.
     Refused(String),
     Different(String),
 }
@@ -69,7 +69,7 @@ async fn run(sessions: &Sessions<'_>, number: u64) -> Outcome {
     }
 }
 
-/// The answer of plain DataFusion, and that without the limit where that is needed to compare.
+/// The answer of plain DataFusion, and the answer without the limit where the comparison needs it.
 async fn answers(plain: &SessionContext, query: &Query) -> Result<(Answer, Option<Answer>)> {
     let expected = Answer::of(plain, &query.sql).await?;
     match &query.unlimited {
@@ -83,7 +83,7 @@ fn first(answer: &Answer) -> &[Vec<String>] {
     &answer.rows[..answer.rows.len().min(20)]
 }
 
-/// The numbers to run.
+/// The numbers of the queries to run.
 fn numbers() -> Range<u64> {
     let Ok(asked) = std::env::var("COSCAN_RANDOM_QUERIES") else { return USUAL };
     let parsed = asked

@@ -1,32 +1,32 @@
-//! Random queries: joins of all kinds, subqueries, aggregates, windows, set operations, orders and limits. Any right engine
-//! gives the same rows, apart from those of a limit whose order does not say which.
+//! Random queries: joins of all kinds, subqueries, aggregates, windows, set operations, orders and limits. Every
+//! correct engine returns the same rows, except those of a limit whose order does not determine them.
 
 use crate::random_queries::expressions::Column;
 use crate::random_queries::tables::{Domain, Kind, TABLES, Table};
 use crate::support::Seeded;
 
-/// More rows than about this many are not joined.
+/// Relations with more than about this many rows are not joined.
 const JOINED_ROWS_MAX: f64 = 4000.0;
 
 /// A query, and how its answers are compared.
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) sql: String,
-    /// The places of the columns by which its rows are ordered.
+    /// The indexes of the columns by which its rows are ordered.
     pub(crate) order: Vec<usize>,
     /// The query without its limit, if the limit may take any of several rows.
     pub(crate) unlimited: Option<String>,
 }
 
-/// Something to select from.
+/// A relation to select from.
 #[derive(Clone, Debug)]
 struct Relation {
-    /// As it is in FROM.
+    /// The SQL text in FROM.
     sql: String,
     columns: Vec<Column>,
-    /// Columns that no two rows have alike, if there are any.
+    /// Columns whose values no two rows have in common, if there are any.
     unique: Vec<String>,
-    /// About how many rows it has.
+    /// The approximate number of rows.
     rows: f64,
 }
 
@@ -90,7 +90,7 @@ impl Generator {
         format!("{prefix}{}", self.names)
     }
 
-    /// One to three of them, in a random order.
+    /// One to three of the elements, in a random order.
     fn some_of<T: Clone>(&mut self, of: &[T]) -> Vec<T> {
         let count = 1 + self.random.below(3) as usize;
         let mut all = self.all_of(of);
@@ -98,7 +98,7 @@ impl Generator {
         all
     }
 
-    /// All of them, in a random order.
+    /// All of the elements, in a random order.
     fn all_of<T: Clone>(&mut self, of: &[T]) -> Vec<T> {
         let mut all = of.to_vec();
         for place in (1..all.len()).rev() {
@@ -122,7 +122,7 @@ impl Generator {
 
     fn set_operation(&mut self) -> Select {
         let (left, right) = (self.select(1), self.select(1));
-        // Columns of the left side as far as the right side has some of their kind.
+        // Columns of the left side for which the right side has one of the same kind.
         let mut pairs = Vec::new();
         for (place, &(kind, _)) in left.columns.iter().enumerate() {
             let other = right.columns.iter().position(|&(other, _)| other == kind);
@@ -162,7 +162,7 @@ impl Generator {
         }
     }
 
-    /// A SELECT that has subqueries of at most some levels.
+    /// A SELECT with at most `levels` levels of subqueries.
     fn select(&mut self, levels: u32) -> Select {
         let from = self.from(levels);
         let filter = match self.random.below(4) {
@@ -257,7 +257,7 @@ impl Generator {
             }
             return derived(&format!("({})", select.sql), &name, &select);
         }
-        // The pair of parent and child more often than others.
+        // The pair of parent and child is chosen more often than others.
         let table = match self.random.below(10) {
             0 | 1 => &TABLES[0],
             2..=4 => &TABLES[1],
@@ -266,7 +266,7 @@ impl Generator {
         base(table, &name)
     }
 
-    /// Seldom the empty one, which is last.
+    /// A table. The empty one, which is last, is chosen seldom.
     fn table(&mut self) -> &'static Table {
         let tables = if self.random.chance(15) { &TABLES[..] } else { &TABLES[..TABLES.len() - 1] };
         self.random.pick(tables)

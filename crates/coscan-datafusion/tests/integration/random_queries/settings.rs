@@ -19,7 +19,7 @@ const DECODE_BYTES: u64 = 256 << 20;
 /// Plain DataFusion has no limit.
 const OPERATOR_BYTES: u64 = 2 << 30;
 
-/// How a query runs.
+/// The settings of a query.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     sharing: Sharing,
@@ -27,16 +27,16 @@ pub(crate) struct Settings {
     options: Vec<(&'static str, &'static str)>,
 }
 
-/// What concerns coscan alone. Queries with the same share a manager.
+/// The settings of coscan alone. Queries with the same value share a manager.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Sharing {
     policy: PolicyKind,
     two_chunks: bool,
-    /// Tables are those of the engine, shared query by query.
+    /// Whether the tables are those of the engine, shared query by query.
     datafusion_tables: bool,
-    /// Selective scans may be left to the engine.
+    /// Whether selective scans may be left to the engine.
     direct: bool,
-    /// Tables have replicas.
+    /// Whether tables have replicas.
     replicas: bool,
 }
 
@@ -48,7 +48,7 @@ impl Settings {
         };
         let (two_chunks, datafusion_tables) = (random.chance(40), random.chance(20));
         let direct = random.chance(20);
-        // From other numbers: the queries of a number stay the same.
+        // This uses other random numbers, so that the queries of a number stay the same.
         let replicas = !datafusion_tables && Seeded(!random.0).chance(40);
         let sharing = Sharing { policy, two_chunks, datafusion_tables, direct, replicas };
         let mut options = vec![
@@ -85,7 +85,7 @@ pub(crate) struct Sessions<'a> {
 impl<'a> Sessions<'a> {
     pub(crate) async fn new(data: &'a Path) -> Self {
         let plain = SessionContext::new();
-        // With tables in order, plain DataFusion sometimes gives groups of ROLLUP and CUBE twice.
+        // With tables in order, plain DataFusion sometimes returns groups of ROLLUP and CUBE twice.
         tables::create(&plain, data, Declared::Nothing).await;
         let shared = crate::support::shared(&crate::support::manager(PolicyKind::Relevance));
         tables::create(&shared, data, Declared::Order).await;
@@ -141,7 +141,7 @@ impl<'a> Sessions<'a> {
 
 /// A session with the same tables and other options.
 fn with_options(session: &SessionContext, settings: &Settings) -> SessionContext {
-    // The tables are in the catalog that there is.
+    // The existing catalog has the tables.
     let mut config = session.copied_config().with_create_default_catalog_and_schema(false);
     for (name, value) in &settings.options {
         config.options_mut().set(name, value).unwrap();

@@ -1,5 +1,5 @@
-//! Small tables of many files and chunks, with NULLs and duplicates: in order, in no order, clustered on a foreign key,
-//! partitioned, empty.
+//! Small tables of many files and chunks, with NULLs and duplicates: in order, unordered, clustered on a foreign key,
+//! partitioned, or empty.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::support::Seeded;
 
-/// What a column may be used for.
+/// The possible use of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Int,
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Bool,
 }
 
-/// The values of a column that columns of other tables have, too.
+/// The values of a column, which columns of other tables may have, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Domain {
     Parent,
@@ -36,7 +36,7 @@ pub(crate) enum Domain {
 }
 
 impl Domain {
-    /// About how many values there are.
+    /// The approximate number of values.
     pub(crate) fn values(self) -> f64 {
         match self {
             Self::Parent => 300.0,
@@ -47,12 +47,12 @@ impl Domain {
     }
 }
 
-/// A table, and what queries must know of it.
+/// A table, with the properties that queries use.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) name: &'static str,
     pub(crate) columns: &'static [(&'static str, Kind, Domain)],
-    /// Columns that no two rows have alike.
+    /// Columns whose values no two rows have in common.
     pub(crate) unique: &'static [&'static str],
     pub(crate) rows: f64,
     partitions: &'static str,
@@ -61,7 +61,7 @@ pub(crate) struct Table {
     replica_by: &'static str,
 }
 
-/// The last one is empty.
+/// The tables, of which the last one is empty.
 pub(crate) const TABLES: [Table; 7] = [
     Table {
         name: "parent",
@@ -174,7 +174,7 @@ pub(crate) const TABLES: [Table; 7] = [
     },
 ];
 
-/// What a session is told about the tables.
+/// The properties of tables that are declared to a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Declared {
     Nothing,
@@ -182,7 +182,7 @@ pub(crate) enum Declared {
     OrderAndReplicas,
 }
 
-/// Creates the tables, which were written before.
+/// Creates the tables, whose files must exist.
 pub(crate) async fn create(context: &SessionContext, data: &Path, declared: Declared) {
     for Table { name, partitions, order, .. } in &TABLES {
         let location = data.join(name).display().to_string();
@@ -220,7 +220,7 @@ pub(crate) fn write(data: &Path, seed: u64) {
         write_files(&mut random, &directory, &rows);
         all_mixed.push(with_column(&rows, "m_part", part));
     }
-    // It stores what the table has in the names of directories.
+    // The replica stores the column that the table has in the names of directories.
     write_replica(data, "mixed", &concat_batches(&all_mixed[0].schema(), &all_mixed).unwrap());
     let nothing: Vec<(&str, ArrayRef)> = vec![
         ("n_id", Arc::new(Int64Array::from_iter_values([]))),
@@ -295,7 +295,7 @@ fn parent(random: &mut Seeded, ids: &[i64]) -> RecordBatch {
     ])
 }
 
-/// From no to seven rows for each parent, and a few of parents that do not exist.
+/// Zero to seven rows for each parent, and a few for parents that do not exist.
 fn child(random: &mut Seeded, parents: &[i64]) -> RecordBatch {
     let (mut ids, mut lines) = (Vec::new(), Vec::new());
     for &parent in parents {
@@ -371,7 +371,7 @@ fn mixed(random: &mut Seeded, first: i64, rows: usize) -> RecordBatch {
     ])
 }
 
-/// Values, of which some hundredths are NULL.
+/// Values, of which the given hundredths are NULL.
 fn column<A, T>(
     random: &mut Seeded,
     rows: usize,
@@ -391,17 +391,17 @@ fn price(random: &mut Seeded, rows: usize) -> ArrayRef {
     Arc::new(prices.with_precision_and_scale(10, 2).unwrap())
 }
 
-/// Days of two years.
+/// A day within two years.
 fn date(random: &mut Seeded) -> i32 {
     9_131 + random.below(730) as i32
 }
 
-/// Sums of quarters are exact, whatever their order.
+/// A multiple of a quarter, so that sums are exact in any order.
 fn float(random: &mut Seeded) -> f64 {
     random.below(400) as f64 / 4.0
 }
 
-/// Few different ones, short and long, with an empty one.
+/// One of few texts, short and long, including the empty one.
 fn text(random: &mut Seeded) -> String {
     let length = [0, 1, 1, 2, 2, 2, 3, 20][random.below(8) as usize];
     letters(random, length)

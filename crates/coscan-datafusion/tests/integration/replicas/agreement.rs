@@ -8,7 +8,7 @@ use coscan_datafusion::SharedTableProvider;
 use crate::replicas::fixture::{Fixture, ROWS, rows};
 use crate::support::{slt, write};
 
-/// The rows with one column replaced, or one more.
+/// Replaces one column of the rows, or adds one.
 fn with(name: &str, values: ArrayRef) -> RecordBatch {
     let rows = rows();
     let mut columns: Vec<_> = (rows.schema().fields().iter().zip(rows.columns()))

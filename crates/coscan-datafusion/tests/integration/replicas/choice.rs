@@ -1,4 +1,4 @@
-//! Which copy a scan reads, and what EXPLAIN says of it.
+//! The copy that a scan reads, and the text of EXPLAIN about it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ async fn a_scan_reads_the_copy_of_which_its_filters_leave_least() {
         ("SELECT text FROM t WHERE id < 300", "none"),
         ("SELECT text FROM t WHERE day BETWEEN 100 AND 250", "by_day"),
         ("SELECT text FROM t WHERE day = 100 AND key > 3", "by_day"),
-        // Both filters prune: the narrower one decides.
+        // Both filters prune, and the narrower one decides.
         ("SELECT text FROM t WHERE day < 2000 AND id < 300", "none"),
         ("SELECT text FROM t WHERE day < 300 AND id < 2000", "by_day"),
         // A few bytes are not worth another copy.
@@ -116,7 +116,7 @@ async fn columns_stored_together_cost_all_of_their_row_groups() {
     fixture.context.register_table("t", Arc::new(table)).unwrap();
     let [one] = &fixture.replicas("SELECT id FROM t").await[..] else { panic!() };
     let [all] = &fixture.replicas("SELECT * FROM t").await[..] else { panic!() };
-    // Of the replica a scan of one column reads as much as one of all columns.
+    // A scan of one column reads as much of the replica as a scan of all columns.
     let of_replica = |shown: &str| shown.split_once("rows ").unwrap().1.to_owned();
     assert_eq!(of_replica(one), of_replica(all));
     let ids = run(&fixture.context, "SELECT count(*), sum(id), min(text) FROM t").await;

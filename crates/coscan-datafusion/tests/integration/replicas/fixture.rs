@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::support::{TABLE_OPTIONS, counted, plain, run};
 
-/// Rows of the table, in chunks of a hundred.
+/// The number of rows of the table, in chunks of a hundred.
 pub(crate) const ROWS: i64 = 4000;
 
 /// The columns of `t`: `id` in order, `day` in none, `key` with few values and NULLs, and `text`.
@@ -39,13 +39,13 @@ pub(crate) fn rows() -> RecordBatch {
     .unwrap()
 }
 
-/// The same rows sorted by a column.
+/// Sorts rows by a column.
 pub(crate) fn sorted_by(rows: &RecordBatch, column: &str) -> RecordBatch {
     let indices = sort_to_indices(rows.column_by_name(column).unwrap(), None, None).unwrap();
     take_record_batch(rows, &indices).unwrap()
 }
 
-/// Writes row groups of a hundred rows that say that they are sorted by a column.
+/// Writes row groups of a hundred rows that declare to be sorted by a column.
 pub(crate) fn write_sorted(path: &Path, batch: &RecordBatch, column: i32) {
     let key = SortingColumn { column_idx: column, descending: false, nulls_first: false };
     let properties = WriterProperties::builder()
@@ -59,8 +59,8 @@ pub(crate) fn write_sorted(path: &Path, batch: &RecordBatch, column: i32) {
     writer.close().unwrap();
 }
 
-/// A session in which `t` has replica `by_day`, what is read of its files, and the directory of `t.parquet` and
-/// `by_day.parquet`.
+/// A session in which `t` has replica `by_day`, the metrics of reads from its files, and the directory of `t.parquet`
+/// and `by_day.parquet`.
 pub(crate) struct Fixture {
     pub(crate) data: TempDir,
     pub(crate) context: SessionContext,
@@ -69,12 +69,12 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// All scans are shared.
+    /// Creates the fixture with all scans shared.
     pub(crate) async fn new() -> Self {
         Self::with(|coscan| coscan.with_direct_bytes_max(0)).await
     }
 
-    /// `adjust` changes what is installed.
+    /// Creates the fixture. `adjust` changes the installed options.
     pub(crate) async fn with(adjust: impl FnOnce(CoscanOptions) -> CoscanOptions) -> Self {
         let fixture = Self::without_tables(adjust);
         let path = |name: &str| fixture.data.path().join(name);
@@ -96,7 +96,7 @@ impl Fixture {
         Self { data, context, coscan, reads }
     }
 
-    /// The statement that makes `t` of a file or directory with replicas.
+    /// The statement that creates `t` from a file or directory with replicas.
     pub(crate) fn statement(&self, table: &str, replicas: &str) -> String {
         let data = self.data.path().display();
         let replicas: Vec<_> =
@@ -112,7 +112,7 @@ impl Fixture {
         run(&self.context, &self.statement(table, replicas)).await;
     }
 
-    /// Why `t` cannot be made so.
+    /// The error of a statement that creates `t`.
     pub(crate) async fn refusal(&self, table: &str, replicas: &str) -> String {
         let statement = self.statement(table, replicas);
         let made = crate::support::slt::run(&self.context, &statement).await;
@@ -126,7 +126,7 @@ impl Fixture {
         context
     }
 
-    /// What EXPLAIN says of the replica of each scan of a query.
+    /// The text of EXPLAIN about the replica of each scan of a query.
     pub(crate) async fn replicas(&self, sql: &str) -> Vec<String> {
         let text = crate::support::explain(&self.context, &format!("EXPLAIN {sql}")).await;
         let scans = text.split("SharedScanExec: ").skip(1);

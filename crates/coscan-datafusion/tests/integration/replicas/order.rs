@@ -27,12 +27,12 @@ async fn a_copy_in_the_needed_order_is_read_unless_it_takes_much_more() {
         ("SELECT day, text FROM t ORDER BY day LIMIT 5", "by_day (saves a sort: ", false),
         ("SELECT day, text FROM t WHERE day < 500 ORDER BY day", "by_day", false),
         ("SELECT id, row_number() OVER (ORDER BY day) FROM t", "by_day (saves a sort: ", false),
-        // The table has far fewer chunks of these ids, the replica of these days.
+        // The table has far fewer chunks of these ids, and the replica far fewer of these days.
         ("SELECT day, text FROM t WHERE id < 500 ORDER BY day", "none", true),
         ("SELECT id, text FROM t WHERE day < 500 ORDER BY id", "by_day", true),
         ("SELECT text FROM t ORDER BY text", "none", true),
     ] {
-        // What the last query has read.
+        // The pool has what the last query has read.
         fixture.coscan.manager().evict_unneeded();
         let text = explain(&fixture.context, &format!("EXPLAIN {sql}")).await;
         let has_sort = text.contains("SortExec");

@@ -1,4 +1,4 @@
-//! What the pool holds, and what running scans will read, makes a copy cheaper.
+//! Pages in the pool, and pages that running scans will read, make a copy cheaper.
 
 use futures::StreamExt;
 
@@ -21,14 +21,14 @@ async fn the_copy_that_is_in_the_pool_is_read_if_it_takes_no_more() {
     read_alone(&fixture, "by_day.parquet").await;
     let [shown] = &fixture.replicas(sql).await[..] else { panic!() };
     assert!(shown.starts_with("by_day (") && shown.contains(" shared; table "), "{shown}");
-    // An eighth of the table takes no more than decoding all of the replica.
+    // Reading an eighth of the table takes no longer than decoding the whole replica.
     assert_eq!(fixture.chosen(narrow).await, ["none"]);
     fixture.reads.reset();
     run(&fixture.context, "SELECT sum(id), max(text) FROM t").await;
     assert_eq!(fixture.reads.snapshot().bytes, 0, "it is read from the pool");
     fixture.coscan.manager().evict_unneeded();
     assert_eq!(fixture.chosen(sql).await, ["none"]);
-    // If the pool has both, it is the table that is read.
+    // If the pool has both, the table is read.
     read_alone(&fixture, "by_day.parquet").await;
     read_alone(&fixture, "t.parquet").await;
     assert_eq!(fixture.chosen(sql).await, ["none"]);
@@ -44,7 +44,7 @@ async fn scans_at_the_same_time_share_one_copy() {
     assert_eq!(fixture.chosen(first).await, ["by_day"]);
     let mut running = fixture.context.sql(first).await.unwrap().execute_stream().await.unwrap();
     let begun = running.next().await.unwrap().unwrap().num_rows();
-    // Most of it is not read yet, and will be, for the first query.
+    // Most of it is not read yet, but will be for the first query.
     let second = "SELECT count(day), count(id), count(key), count(text) FROM t WHERE id + day > 0";
     let [shown] = &fixture.replicas(second).await[..] else { panic!() };
     assert!(shown.starts_with("by_day (") && shown.contains(" shared; table "), "{shown}");

@@ -11,13 +11,13 @@ async fn a_copy_that_changed_since_planning_is_an_error() {
         let fixture = Fixture::with(|coscan| coscan.with_direct_bytes_max(direct_bytes_max)).await;
         let sql = "SELECT text FROM t WHERE day BETWEEN 100 AND 110";
         let planned = fixture.context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
-        // Another size, so that it is noticed whatever the clock.
+        // The size differs, so that the change is noticed whatever the clock.
         let replaced = sorted_by(&rows(), "day").slice(0, 3000);
         write(&fixture.data.path().join("by_day.parquet"), &replaced, 100);
         let ran = datafusion::physical_plan::collect(planned, fixture.context.task_ctx()).await;
         let error = ran.unwrap_err().to_string();
         assert!(error.contains("by_day.parquet") && error.contains("changed"), "{error}");
-        // A scan of the table itself goes on.
+        // A scan of the table itself still works.
         assert_eq!(run(&fixture.context, "SELECT text FROM t WHERE id = 7").await, ["text 00007"]);
         let error = slt::run(&fixture.context, sql).await.unwrap_err().to_string();
         assert!(error.contains("by_day.parquet") && error.contains("changed"), "{error}");
@@ -47,14 +47,14 @@ async fn a_replica_is_refreshed_with_its_table_and_not_read_while_it_has_other_r
     let by_day = "SELECT count(*), sum(id) FROM t WHERE day < 500";
     assert_eq!(fixture.chosen(by_day).await, ["by_day"]);
     assert_eq!(run(&fixture.context, by_day).await, expected(2000));
-    // The table has grown, and its replica has not yet.
+    // The table has grown, but its replica has not.
     write_part(&fixture, "t", "2.parquet", "id", 2000, ROWS);
     assert_eq!(run(&fixture.context, by_day).await, expected(2000), "the files of its start");
     let error = refresh(&fixture.context, "t").await.unwrap_err().strip_backtrace();
     assert!(error.contains("by_day has 2000 rows") && error.contains("t has 4000"), "{error}");
     assert_eq!(fixture.chosen(by_day).await, [""], "there is no replica");
     assert_eq!(run(&fixture.context, by_day).await, expected(ROWS));
-    // Now it has.
+    // The replica has grown, too.
     write_part(&fixture, "by_day", "2.parquet", "day", 2000, ROWS);
     refresh(&fixture.context, "t").await.unwrap();
     assert_eq!(fixture.chosen(by_day).await, ["by_day"]);

@@ -1,4 +1,4 @@
-//! What the tests share: small Parquet files of many chunks, sessions, and rows as text.
+//! Helpers of the tests: small Parquet files of many chunks, sessions, and rows as text.
 
 pub(crate) mod one_by_one;
 pub(crate) mod s3;
@@ -23,10 +23,10 @@ use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 use url::Url;
 
-/// Rows of a chunk, and of a row group, in the files of tests.
+/// The number of rows of a chunk, and of a row group, in the files of tests.
 pub(crate) const CHUNK_ROWS: u64 = 100;
 
-/// Small chunks.
+/// Options for small chunks.
 pub(crate) const TABLE_OPTIONS: FileOptions =
     FileOptions { chunk_rows: CHUNK_ROWS, layout: PageLayout::Column, types: ColumnTypes::USUAL };
 
@@ -70,7 +70,7 @@ pub(crate) fn manager(policy: PolicyKind) -> BufferManager {
     BufferManager::new(Options::with_pool_bytes(64 << 20, 256 << 20).policy(policy)).unwrap()
 }
 
-/// Takes as much memory as possible for an operator, and gives it back: what can be dropped is dropped.
+/// Takes as much memory as possible for an operator, and returns it, so that everything unused is dropped.
 pub(crate) fn drop_unused(manager: &BufferManager) {
     let (memory, mut bytes) = (manager.operator_memory(), manager.options().memory_bytes);
     while !memory.try_take(bytes) {
@@ -84,7 +84,7 @@ pub(crate) fn plain() -> SessionContext {
     SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4))
 }
 
-/// A session of four partitions with coscan, every scan shared.
+/// A session of four partitions with coscan, in which every scan is shared.
 pub(crate) fn shared(manager: &BufferManager) -> SessionContext {
     let context = plain();
     let coscan =
@@ -93,7 +93,7 @@ pub(crate) fn shared(manager: &BufferManager) -> SessionContext {
     context
 }
 
-/// Stores in which local files are those of this one, and what is read of them.
+/// Stores whose local files are those of this store, and the metrics of reads from them.
 pub(crate) fn counted(files: impl ObjectStore) -> (Stores, Arc<StoreMetrics>) {
     let metrics = StoreMetrics::new();
     let metered = MeteredStore::new(Arc::new(files), Arc::clone(&metrics));
@@ -102,12 +102,12 @@ pub(crate) fn counted(files: impl ObjectStore) -> (Stores, Arc<StoreMetrics>) {
     (stores, metrics)
 }
 
-/// A session, every scan shared, in which table `numbers` has chunks of 100 rows, one after another.
+/// A session in which every scan is shared, and table `numbers` has chunks of 100 rows, one after another.
 pub(crate) async fn numbers_table(rows: i64) -> (TempDir, BufferManager, SessionContext) {
     numbers_table_of(manager(PolicyKind::Relevance), rows).await
 }
 
-/// The same with this manager.
+/// Does the same as [`numbers_table`] with this manager.
 pub(crate) async fn numbers_table_of(
     manager: BufferManager,
     rows: i64,
@@ -131,8 +131,8 @@ pub(crate) fn ids_of(batch: &RecordBatch) -> Vec<i64> {
     batch.column(0).as_primitive::<Int64Type>().values().to_vec()
 }
 
-/// A session in which table `numbers` has ten chunks of 10 000 rows, in row groups of `group_rows`, and what is read of
-/// it. `adjust` changes what is installed.
+/// A session in which table `numbers` has ten chunks of 10 000 rows, in row groups of `group_rows`, and the metrics of
+/// reads from it. `adjust` changes the installed options.
 pub(crate) async fn metered(
     location: &Path,
     group_rows: usize,
@@ -149,14 +149,14 @@ pub(crate) async fn metered(
     (context, metrics)
 }
 
-/// Makes table `name` of a location.
+/// Creates table `name` from a location.
 pub(crate) async fn create(context: &SessionContext, name: &str, location: &Path) {
     let location = location.display();
     run(context, &format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{location}'"))
         .await;
 }
 
-/// Runs a query and gives its rows as text, in their order.
+/// Runs a query and returns its rows as text, in their order.
 pub(crate) async fn run(context: &SessionContext, sql: &str) -> Vec<String> {
     slt::run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
@@ -179,12 +179,12 @@ pub(crate) fn leaf(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     }
 }
 
-/// How many partitions a plan has.
+/// The number of partitions of a plan.
 pub(crate) fn partitions(plan: &Arc<dyn ExecutionPlan>) -> usize {
     plan.output_partitioning().partition_count()
 }
 
-/// A figure of EXPLAIN ANALYZE, summed over partitions.
+/// A metric of EXPLAIN ANALYZE, summed over partitions.
 pub(crate) fn metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     plan.metrics().unwrap().sum_by_name(name).unwrap_or_else(|| panic!("no {name}")).as_usize()
 }
@@ -203,7 +203,7 @@ impl Seeded {
     }
 }
 
-/// Asserts that nothing runs and everything held can be given back.
+/// Asserts that nothing runs and that everything in memory can be released.
 pub(crate) fn assert_all_free(manager: &BufferManager) {
     let report = manager.report();
     assert_eq!((report.scans, report.chunks_in_use), (0, 0), "{report:?}");
@@ -212,7 +212,7 @@ pub(crate) fn assert_all_free(manager: &BufferManager) {
     assert_eq!(manager.report().decoded_bytes, 0, "{:?}", manager.report());
 }
 
-/// As [`assert_all_free`], once loads and tasks under way have ended.
+/// Does the same as [`assert_all_free`] once running loads and tasks have ended.
 pub(crate) async fn assert_all_frees(manager: &BufferManager) {
     for _ in 0..500 {
         let report = manager.report();

@@ -1,5 +1,5 @@
-//! An operator that executes the partitions of its input one after another, each in a task of its own: as engines do that
-//! send partitions to different places.
+//! An operator that executes the partitions of its input one after another, each in a task of its own, like engines
+//! that send partitions to different places.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
-/// The plan with such an operator above each shared scan, and as many partitions as before.
+/// Puts such an operator above each shared scan, and keeps the number of partitions.
 pub(crate) fn scans(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let wrap = |plan: Arc<dyn ExecutionPlan>| {
         let partitions = plan.output_partitioning().partition_count();
         if ["OrderedAggregateExec", "CooperativeJoinExec"].contains(&plan.name()) {
-            // They read their scans chunk by chunk.
+            // These operators read their scans chunk by chunk.
             return Ok(Transformed::new(plan, false, TreeNodeRecursion::Jump));
         }
         if plan.name() != "SharedScanExec" || partitions == 1 {

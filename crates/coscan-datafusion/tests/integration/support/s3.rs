@@ -1,5 +1,5 @@
-//! As much of S3 on the loopback as reading one file takes. It knows a key by its name, and does not check signatures:
-//! that is done where the stores are tested.
+//! The part of S3 that reading one file takes, on the loopback interface. It finds a key by its name, and does not
+//! check signatures, which the tests of the stores do.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -34,12 +34,12 @@ impl S3Server {
         Self { address }
     }
 
-    /// The address of its file for those who ask by plain HTTP, without a key.
+    /// The address of its file for clients that use plain HTTP without a key.
     pub(crate) fn http(&self) -> String {
         format!("http://{}/http/{FILE}", self.address)
     }
 
-    /// How to reach it, with the key that it knows.
+    /// The options for reaching it, with the key that it accepts.
     pub(crate) fn options(&self) -> BTreeMap<String, String> {
         let endpoint = format!("http://{}", self.address);
         [

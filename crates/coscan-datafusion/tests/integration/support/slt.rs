@@ -1,6 +1,6 @@
 //! Runs files of statements and queries with their expected results, in the syntax of sqllogictest.
 //!
-//! Of that syntax: `statement ok`, `statement error TEXT`, `query [TYPES] [rowsort]`, `onlyif ENGINE`, comments. `$DATA`
+//! It supports `statement ok`, `statement error TEXT`, `query [TYPES] [rowsort]`, `onlyif ENGINE`, comments. `$DATA`
 //! in a statement is a directory of the run. With `COSCAN_SLT_UPDATE` set, plain DataFusion writes the expected results
 //! anew.
 
@@ -17,10 +17,10 @@ use super::one_by_one;
 /// One statement or query of a file.
 #[derive(Debug)]
 struct Record {
-    /// Its lines up to the statement.
+    /// The lines up to the statement.
     head: Vec<String>,
     sql: String,
-    /// For a query.
+    /// The expected rows of a query.
     expected: Vec<String>,
     line: usize,
 }
@@ -39,12 +39,12 @@ impl Record {
     }
 }
 
-/// Runs a statement and gives its rows as text.
+/// Runs a statement and returns its rows as text.
 pub(crate) async fn run(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
     rows(&context.sql(sql).await?.collect().await?)
 }
 
-/// The same, with the partitions of each scan one after another in tasks of their own.
+/// Does the same as [`run`], with the partitions of each scan one after another in tasks of their own.
 async fn run_one_by_one(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
     let plan = one_by_one::scans(context.sql(sql).await?.create_physical_plan().await?)?;
     rows(&collect(plan, context.task_ctx()).await?)
@@ -131,7 +131,7 @@ fn parse(text: &str) -> Vec<Record> {
     records
 }
 
-/// The file with the results that the records have now. Comments stay.
+/// The text of the file with the current results of the records. Comments stay.
 fn render(text: &str, records: &[Record]) -> String {
     let mut rendered = String::new();
     let mut records = records.iter();

@@ -1,4 +1,4 @@
-//! What a node decides, one thing at a time.
+//! The decisions of a node, one at a time.
 
 use coscan_core::Time;
 use coscan_ring::{
@@ -200,7 +200,7 @@ fn all_who_want_what_cannot_be_read_are_told() {
     for node in 0..4 {
         world.request(node, 5);
     }
-    // All requests come to the owner or are absorbed; one that came later would have it read again.
+    // All requests reach the owner or are absorbed. One that came later would have it read again.
     for _ in 0..4 {
         for ends in world.links.keys().copied().collect::<Vec<_>>() {
             world.deliver(ends);

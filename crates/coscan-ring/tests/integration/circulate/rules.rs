@@ -1,5 +1,5 @@
-//! The rules, whatever the network, the stores and the members do: links are cut, nodes crash and start again, reads fail,
-//! views of who is a member differ. `World` checks C1 to C4 and C6 after each step.
+//! The rules, whatever the network, the stores and the members do: links are cut, nodes crash and start again, reads
+//! fail, views of the membership differ. `World` checks C1 to C4 and C6 after each step.
 
 use coscan_ring::{Circulate, CirculateConfig, NodeId};
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ enum Step {
     Start {
         node: usize,
     },
-    /// A node has its own idea of who is a member.
+    /// A node has its own view of the membership.
     View {
         node: usize,
         alive: [bool; NODES],
@@ -141,7 +141,7 @@ impl Story {
         }
     }
 
-    /// All connections are made anew, and all nodes know who is a member.
+    /// Makes all connections anew, and gives all nodes the right view of the membership.
     fn heal(&mut self) {
         self.world.settle();
         self.world.links.clear();
@@ -173,7 +173,7 @@ proptest! {
             world.wait(config.patience_ns / 3);
         }
         prop_assert!(world.open.is_empty(), "C3: left are {:?}", world.open);
-        // C5: the last requests have ended, so nothing interests anybody.
+        // C5: the last requests have ended, so no fragment is of interest.
         world.finish(60);
         prop_assert!(world.links.values().all(|link| link.is_empty()), "C5: {:?}", world.links);
         let held = world.alive.iter().map(|&node| world.bytes[node].len());

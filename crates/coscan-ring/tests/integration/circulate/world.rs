@@ -1,4 +1,4 @@
-//! Nodes on a ring, and all that is under way between and in them.
+//! Nodes on a ring, and everything in flight between and in them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,7 +19,7 @@ pub(crate) fn place(node: usize) -> (RingPosition, NodeId) {
     (RingPosition(node as u128 * 10), NodeId(node as u64))
 }
 
-/// A link: what was sent and has not come, in order.
+/// A link: messages that were sent and have not come, in order.
 type Link = VecDeque<CirculateMessage<u32>>;
 
 fn fragment_of(message: &CirculateMessage<u32>) -> Option<u32> {
@@ -33,11 +33,11 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) config: CirculateConfig,
     pub(crate) nodes: Vec<Node>,
-    /// Who is a member, as each sees it.
+    /// The members, as each node sees them.
     pub(crate) views: Vec<Vec<usize>>,
     pub(crate) alive: BTreeSet<usize>,
     pub(crate) links: BTreeMap<(usize, usize), Link>,
-    /// Reads under way, by node.
+    /// Reads in flight, by node.
     pub(crate) reads: Vec<(usize, u32)>,
     /// Open requests, by node.
     pub(crate) open: BTreeSet<(usize, u32)>,
@@ -72,7 +72,7 @@ impl World {
         world
     }
 
-    /// All that are alive learn of each other, and have room.
+    /// Tells all live nodes of each other, and gives them room.
     pub(crate) fn settle(&mut self) {
         for node in self.alive.clone() {
             self.nodes[node].set_room(usize::MAX);
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// A node has other members: as the driver does, it asks the owners of now.
+    /// Gives a node other members. As the driver does, it asks the current owners.
     pub(crate) fn view(&mut self, node: usize, members: Vec<usize>) {
         self.nodes[node].set_ring(self.now, members.iter().copied().map(place));
         self.views[node] = members;
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Carries out what a node wants done.
+    /// Carries out the actions of a node.
     pub(crate) fn run(&mut self, node: usize) {
         while let Some(action) = self.nodes[node].poll_action() {
             match action {
@@ -135,7 +135,7 @@ impl World {
         assert!(self.bytes[node].len() <= used, "C1: what is in transit has a buffer");
     }
 
-    /// A read ends.
+    /// Ends a read.
     pub(crate) fn read(&mut self, nth: usize, is_readable: bool) {
         let (node, fragment) = self.reads.remove(nth);
         if is_readable {
@@ -147,7 +147,7 @@ impl World {
         self.run(node);
     }
 
-    /// The first message on a link comes; a fragment stays there as long as no buffer is free.
+    /// Delivers the first message on a link. A fragment stays there as long as no buffer is free.
     pub(crate) fn deliver(&mut self, (from, to): (usize, usize)) -> bool {
         let link = self.links.get_mut(&(from, to)).unwrap();
         let Some(message) = link.front().cloned() else { return false };
@@ -170,7 +170,7 @@ impl World {
         true
     }
 
-    /// A fragment is lost with the node that held it, if one is on a link.
+    /// Loses a fragment with the node that held it, if one is on a link.
     pub(crate) fn lose(&mut self) {
         let is_fragment = |link: &Link| link.front().is_some_and(|it| fragment_of(it).is_some());
         let ends = self.links.iter().find(|(_, link)| is_fragment(link)).map(|(&ends, _)| ends);
@@ -180,7 +180,7 @@ impl World {
         self.run(from);
     }
 
-    /// Time passes, and what is due happens.
+    /// Lets time pass, and handles timeouts that are due.
     pub(crate) fn wait(&mut self, ns: u64) {
         self.now = Time(self.now.0 + ns);
         for node in self.alive.clone() {
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// All that is under way comes to its end, except for fragments that go round: as many laps as asked for.
+    /// Lets everything in flight end, except for fragments that go round: those make this number of laps.
     pub(crate) fn finish(&mut self, laps: usize) {
         for _ in 0..laps * self.nodes.len() {
             while !self.reads.is_empty() {

@@ -1,4 +1,4 @@
-//! What nodes tell each other about what they need and what they have.
+//! The messages of nodes about what they need and what they have.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::node::common::{
 
 const PEER: NodeId = NodeId(1);
 const INTEREST: RemoteInterest = RemoteInterest { node: PEER, scan: 5 };
-/// When news is told that was collected at time 0.
+/// When news that was collected at time 0 is sent.
 const TOLD: Time = Time(5_000_000);
 
 fn need(rows: Range<u64>) -> Message {
@@ -22,7 +22,7 @@ fn forget() -> Action {
     Action::Forget { interest: INTEREST }
 }
 
-/// What a node tells once its news is due.
+/// The messages of a node once its news is due.
 fn news(node: &mut Node) -> Vec<(NodeId, Message)> {
     node.handle_timeout(TOLD);
     messages(actions(node))
@@ -84,7 +84,7 @@ fn what_a_peer_needs_is_wanted_until_it_says_otherwise_or_is_gone() {
     assert_eq!(actions(&mut owner), [forget()]);
 }
 
-/// A node may hear of another later than that one hears of it.
+/// A node may learn of another later than that one learns of it.
 #[test]
 fn what_a_node_says_before_it_is_a_member_counts_until_members_are_set_without_it() {
     let mut owner = node(0, 1, Config::default());
@@ -171,7 +171,7 @@ fn less_sharing_says_less() {
     assert_eq!(actions(&mut asker), []);
 }
 
-/// That others have it does not help: they are not asked.
+/// It does not help that others have it, since they are not asked.
 #[test]
 fn a_page_is_nearby_while_its_owner_has_it() {
     let mut asker = node(0, 3, Config::default());
@@ -196,7 +196,7 @@ fn a_page_is_nearby_while_its_owner_has_it() {
     assert_eq!(all_actions(&mut asker), [read_from(Source::Peer)]);
 }
 
-/// Whatever becomes of the members, the buffer manager reads each page from where it is.
+/// Whatever happens to the members, the buffer manager reads each page from where it is.
 #[test]
 fn sources_follow_the_members() {
     const HOLDER: NodeId = NodeId(2);
@@ -224,7 +224,7 @@ fn sources_follow_the_members() {
     }
 }
 
-/// A node that forgot what it was told says anew what it needs.
+/// A node that forgot what it was told announces its needs again.
 #[test]
 fn who_says_again_what_it_needs_is_told_again() {
     let mut owner = node(0, 2, Config::default());

@@ -1,4 +1,4 @@
-//! What a node asks of others, and what it does when they do not answer.
+//! The requests of a node to others, and its reaction when they do not answer.
 
 use coscan_core::{LoadId, PageIndex, Time};
 use coscan_ring::{Action, Config, Message, Node, NodeId, Sharing};
@@ -94,7 +94,8 @@ fn a_silent_owner_is_replaced_by_its_runner_up_and_that_by_the_store() {
     assert_eq!(sent[0], (first, Message::Cancel { get: get_of(&message).0 }));
     let (runner_up, again) = &sent[1];
     assert_eq!((runner_up.0, get_of(again).1), (2, pages.clone()));
-    // What the first one sends after all is not taken: the runner-up's is on its way.
+    // Pages that the first one sends after all are not taken, since those of the runner-up are on
+    // their way.
     let late = Message::Pages { get: get_of(&message).0, file: FILE, pages: pages.clone() };
     asker.handle(LATE, first, late);
     assert_eq!(actions(&mut asker), []);
@@ -157,7 +158,7 @@ fn requests_to_a_node_that_is_gone_are_made_anew() {
     assert_eq!(both, pages);
 }
 
-/// Else two nodes that stand in for each other would each wait for what the other waits for.
+/// Otherwise two nodes that stand in for each other would each wait for what the other waits for.
 #[test]
 fn a_node_never_asks_one_that_comes_after_itself() {
     let mut asker = node(0, 2, Config::default());

@@ -1,4 +1,4 @@
-//! From where a node takes pages that others own, if it may choose.
+//! The source of pages that others own, for a node that may choose.
 
 use coscan_core::{PageIndex, Source, Time};
 use coscan_ring::{Action, Choosing, Config, Message, Node, NodeId, RowGroup, StoreId};
@@ -8,7 +8,7 @@ use crate::node::common::{FILE, MIB, all_actions, load, messages, node, owned_by
 const PEER: NodeId = NodeId(1);
 const SECOND: u64 = 1_000_000_000;
 
-/// A node that reads pages for so many seconds, nanoseconds each from the store and from the other node.
+/// A node that reads pages from the store and from the other node, second by second.
 struct World {
     node: Node,
     now: u64,
@@ -22,8 +22,8 @@ impl World {
         Self { node: node(0, 2, config), now: 0, loads: 0 }
     }
 
-    /// A second of pages of 1 MiB from each source, one after another, at so many pages per second. Returns how many of those
-    /// of the other node it was asked for.
+    /// Reads pages of 1 MiB for a second from each source, one after another, at these rates per second. Returns how many
+    /// pages were requested from the other node.
     fn second(&mut self, (store, peer): (u64, u64)) -> u64 {
         let own = owned_by(0, &self.node)[0];
         for _ in 0..store {

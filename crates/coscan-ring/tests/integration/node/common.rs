@@ -23,7 +23,7 @@ pub(crate) fn node(id: u64, members: u64, config: Config) -> Node {
     node
 }
 
-/// All that a node wants done now.
+/// All current actions of a node.
 pub(crate) fn all_actions(node: &mut Node) -> Vec<Action> {
     let mut actions = Vec::new();
     while let Some(action) = node.poll_action() {
@@ -35,7 +35,7 @@ pub(crate) fn all_actions(node: &mut Node) -> Vec<Action> {
     actions
 }
 
-/// The same, without where pages are read from.
+/// All current actions of a node, without those that set sources.
 pub(crate) fn actions(node: &mut Node) -> Vec<Action> {
     let mut actions = all_actions(node);
     actions.retain(|action| !matches!(action, Action::SetSource { .. }));

@@ -1,4 +1,4 @@
-//! What a node forgets: of a file that is gone, of a node that is there again.
+//! Knowledge that a node drops when a file is gone, or a node is there again.
 
 use coscan_core::{PageIndex, RemoteQuery, Source, Time};
 use coscan_ring::{Action, Config, GetId, Message, NodeId, RemoteInterest, Served};
@@ -34,7 +34,7 @@ fn what_was_asked_of_a_file_that_is_gone_is_read_and_what_others_asked_they_read
     let cancels = told.iter().filter(|message| matches!(message, Message::Cancel { .. })).count();
     assert_eq!((cancels, told.contains(&Message::Failed { get: SERVED.get })), (1, true));
     assert_eq!((node.poll_timeout(), node.transit_bytes()), (None, 0));
-    // It is no file any more, whoever speaks of it.
+    // The file does not exist any more, whichever node names it.
     node.handle(Time(1), PEER, get());
     assert_eq!(messages(actions(&mut node)), [(PEER, Message::Failed { get: SERVED.get })]);
 }

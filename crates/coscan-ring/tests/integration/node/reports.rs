@@ -1,4 +1,4 @@
-//! What those who watch see of who owns and has what.
+//! Reports about owners and pages, for observers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::node::common::{FILE, MIB, PAGES, actions, all_actions, load, messages
 
 const NOW: Time = Time(0);
 
-/// Counted page by page: each is an extent of its own.
+/// The shares, counted page by page: each page is an extent of its own.
 fn counted(node: &Node, members: u64) -> BTreeMap<NodeId, Share> {
     let share = |owner| {
         let extents = owned_by(owner, node).len() as u64;

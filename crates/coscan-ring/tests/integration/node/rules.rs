@@ -1,5 +1,5 @@
-//! The rules of a node, whatever the network, the pools and the members do: messages are lost, come twice and in any order;
-//! nodes take each other for gone; loads are given up.
+//! The rules of a node, whatever the network, the pools and the members do: messages are lost, come twice and in any
+//! order; nodes take each other for gone; loads are cancelled.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// Nodes, and all that is under way between and in them.
+/// Nodes, and everything in flight between and in them.
 struct World {
     now: Time,
     nodes: Vec<Node>,
@@ -64,10 +64,11 @@ struct World {
     past_the_pool: BTreeSet<(usize, Served)>,
     /// Pages that the network was given.
     sending: Vec<(usize, Served, PageIndex)>,
-    /// The most bytes that a node has held for others outside of its pool, and how often it had no room for more.
+    /// The most bytes that a node has held for others outside of its pool, and the number of times that it had no room
+    /// for more.
     held_bytes_max: u64,
     refusals: usize,
-    /// How often each page of a load has come, by node and load.
+    /// The number of times that each page of a load has come, by node and load.
     loads: BTreeMap<(usize, u64), BTreeMap<PageIndex, usize>>,
     cancelled: BTreeSet<(usize, u64)>,
 }
@@ -189,7 +190,7 @@ impl World {
                     self.past_the_pool.remove(&(node, served));
                     self.bypassing.retain(|(at, it, _)| (*at, *it) != (node, served));
                 }
-                // Whether the buffer manager is told where pages come from changes nothing.
+                // It makes no difference whether the buffer manager is told where pages come from.
                 Action::Renew => _ = self.nodes[node].renew(1),
                 Action::SetSource { .. } => {}
                 other => panic!("{other:?}"),
@@ -201,7 +202,8 @@ impl World {
         self.held_bytes_max = self.held_bytes_max.max(held_bytes);
     }
 
-    /// What a node holds for others outside of its pool: pages that are to be read, and those that the network has not taken.
+    /// The bytes that a node holds for others outside of its pool: pages that are to be read, and those that the
+    /// network has not taken.
     fn held_bytes(&self, node: usize) -> u64 {
         let of_node =
             |at: usize, served: Served| at == node && self.past_the_pool.contains(&(node, served));
@@ -221,7 +223,7 @@ impl World {
         assert_eq!(*count, 1, "R1: {page:?} of {load:?} on node {node}");
     }
 
-    /// From now on the network and the pools do what they should.
+    /// Makes the network and the pools work correctly from now on.
     fn heal(&mut self) {
         (0..NODES).for_each(|node| self.step(Step::Members { node, alive: [true; NODES] }));
         let is_open = |world: &Self| {

@@ -1,4 +1,4 @@
-//! What a node does for others.
+//! The answers of a node to requests of others.
 
 use coscan_core::{PageIndex, RemoteQuery, Time};
 use coscan_ring::{Action, Config, FileId, GetId, Message, Node, NodeId, Served};
@@ -46,7 +46,7 @@ fn pages_stay_until_the_network_has_taken_the_last() {
     assert_eq!(owner.poll_timeout(), None, "no sign of life is owed any more");
 }
 
-/// R3: whoever owns a page, it is served by the node that is asked.
+/// R3: a page is served by the node that is asked, whichever node owns it.
 #[test]
 fn every_page_is_served_and_none_forwarded() {
     let mut owner = node(0, 3, Config::default());
@@ -156,7 +156,7 @@ fn what_is_not_wanted_any_more_is_let_go() {
     }
 }
 
-/// A page of the pool, too, is in use until the network has taken it, though nobody waits for it any more.
+/// A page of the pool, too, is in use until the network has taken it, though no request waits for it any more.
 #[test]
 fn what_was_sent_stays_though_it_is_not_wanted_any_more() {
     let mut owner = asked(Config::default());

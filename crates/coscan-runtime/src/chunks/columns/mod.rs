@@ -1,9 +1,9 @@
-//! The columns of the parts of a chunk for one worker: decoded whole and shared with other scans, or decoded batch by batch for
-//! itself.
+//! The columns of the parts of a chunk for one worker: decoded whole and shared with other scans, or decoded batch by
+//! batch for the worker alone.
 //!
 //! The pages of the chunk are in use only while columns are opened, which waits for no query: if memory is short, the
-//! chunk returns to its scan. Columns decoded batch by batch then charge their stored bytes to decoding, so that a paused
-//! query (it may wait for another scan) never keeps the pool from shrinking.
+//! chunk returns to its scan. Columns decoded batch by batch then charge their stored bytes to decoding, so that a
+//! paused query (it may wait for another scan) never keeps the pool from shrinking.
 
 mod memory_needs;
 mod sharing;
@@ -31,11 +31,11 @@ const SHARING_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The outcome of opening a chunk.
 pub(crate) enum Opening {
-    /// Its parts, in order.
+    /// The parts of the chunk, in order.
     Opened(VecDeque<PartColumns>),
-    /// The chunk has returned to its scan: opening it takes this much memory, which queries hold now.
+    /// The chunk has returned to its scan. Opening it takes this much memory, which queries hold now.
     NeedsMemory { bytes: u64 },
-    /// The chunk was taken back, because others lacked space while the worker waited. It keeps its memory.
+    /// The chunk was taken back, because others lacked space while the worker waited. The worker keeps its memory.
     Revoked { memory: Option<Reservation> },
 }
 
@@ -43,14 +43,14 @@ pub(crate) enum Opening {
 pub(crate) struct PartColumns {
     /// The position of its table among those of the scan.
     table: usize,
-    /// Distinct columns.
+    /// The distinct columns.
     columns: Vec<Column>,
     rows_left: u64,
-    /// Of a batch.
+    /// The most rows of a batch.
     rows_max: u64,
     /// Memory for a batch of the columns that are decoded batch by batch.
     batch_needs: BatchNeeds,
-    /// That for the next batch, if it is reserved already.
+    /// The memory for the next batch, if it is reserved already.
     batch: Option<Reservation>,
     charges: Charges,
     /// The stored bytes of those columns.
@@ -62,15 +62,16 @@ enum Column {
     Batches(Box<ColumnDecoder>),
 }
 
-/// Opens the columns that a scan reads of a chunk, in all its parts. `memory` is what the worker has waited for. If it
-/// `may_wait`, it may wait for memory to share columns.
+/// Opens the columns that a scan reads of a chunk, in all its parts. `memory` is the memory that the worker has waited
+/// for. If it `may_wait`, it may wait for memory to share columns.
 pub(crate) async fn open(
     scan: &ScanHandle,
     lease: Lease,
     memory: Option<Reservation>,
     may_wait: bool,
 ) -> Result<Opening, ScanError> {
-    // A worker that holds memory must not wait for more: with others that do the same it would wait for ever.
+    // A worker that holds memory must not wait for more: it would wait for ever for others that do
+    // the same.
     let timeout = match (&memory, scan.priority()) {
         (None, PriorityClass::Long) if may_wait => SHARING_TIMEOUT,
         _ => Duration::ZERO,
@@ -94,7 +95,7 @@ pub(crate) async fn open(
         })
         .collect();
     let Some(mut stored) = reserve_all(scan, memory, MemoryNeeds::to_open(&needs)) else {
-        // By then none may be shared.
+        // By the time that there is enough memory, no column may be shared.
         let needs: Vec<_> =
             parts.iter().map(|(part, _)| MemoryNeeds::of(scan, part, part.columns())).collect();
         return Ok(Opening::NeedsMemory { bytes: MemoryNeeds::to_open(&needs) });
@@ -135,12 +136,12 @@ impl PartColumns {
         self.table
     }
 
-    /// The rows of the next batch if it has no columns; otherwise at most these.
+    /// The number of rows of the next batch if it has no columns, otherwise the most rows.
     pub(crate) fn batch_rows_max(&self) -> u64 {
         self.rows_left.min(self.rows_max)
     }
 
-    /// So many rows were taken; true if none are left.
+    /// Notes that `rows` rows were taken. Returns true if none are left.
     pub(crate) fn taken(&mut self, rows: u64) -> bool {
         let left = self.rows_left.checked_sub(rows);
         self.rows_left = left.expect("a decoder gives only the rows asked for");
@@ -177,7 +178,7 @@ impl PartColumns {
         Ok(Some(fields.map(|&column| Arc::clone(&arrays[column])).collect()))
     }
 
-    /// Memory for the next batch.
+    /// The memory for the next batch, in bytes.
     pub(crate) fn batch_bytes(&self) -> u64 {
         let counts = self.batch_needs.counts_kept();
         self.batch_needs.bytes(if counts { self.charges.bytes() } else { 0 })

@@ -16,13 +16,14 @@ use crate::observe::metrics::add_time;
 use crate::scans::handle::ScanHandle;
 use crate::scans::parts::Part;
 
-/// How often a worker looks what can be reclaimed to share a column: that takes a pass over all decoded columns.
+/// The interval at which a worker looks what can be reclaimed to share a column. That takes a pass over all decoded
+/// columns.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Why a chunk could not be opened.
+/// The reason why a chunk could not be opened.
 #[derive(Debug)]
 pub(super) enum Unopened {
-    /// It was taken back meanwhile.
+    /// The chunk was taken back meanwhile.
     Revoked,
     Failed(ScanError),
 }
@@ -47,8 +48,8 @@ struct Shareable<'a> {
     key: SliceKey,
 }
 
-/// The columns of a part of a chunk that other scans need, too, decoded; `None` for the others, and where memory is short
-/// until then. `slice_started` is when other tasks last got the processor.
+/// Takes the columns of a part of a chunk that other scans need, too, decoded; `None` for the others, and where memory
+/// stays short. `slice_started` is when other tasks last got the processor.
 pub(super) async fn take_shared(
     scan: &ScanHandle,
     lease: &Lease,
@@ -59,7 +60,7 @@ pub(super) async fn take_shared(
     let mut slices = Vec::with_capacity(part.columns().len());
     for &column in part.columns() {
         if slice_started.elapsed() > TIME_SLICE {
-            // Decoding takes a while: other tasks get the processor meanwhile.
+            // Decoding takes a while, so other tasks get the processor meanwhile.
             lease.wait(tokio::task::yield_now()).await?;
             *slice_started = Instant::now();
         }
@@ -75,9 +76,9 @@ pub(super) async fn take_shared(
     Ok(slices)
 }
 
-/// A column decoded for all scans that need it, or `None` if no other does or memory is short until then.
+/// A column decoded for all scans that need it; `None` if no other does, or memory stays short.
 ///
-/// From the claim to the end of decoding it waits for nothing: a paused query holds up no other.
+/// From the claim to the end of decoding it waits for nothing, so a paused query holds up no other.
 async fn share(
     scan: &ScanHandle,
     lease: &Lease,
@@ -88,7 +89,8 @@ async fn share(
     let mut reclaims_at = tokio::time::Instant::now();
     loop {
         let freed = driver.memory().freed.notified();
-        // Before the look-up: a scan that is handed the chunk in between counts twice, instead of never.
+        // This precedes the look-up, so a scan that is handed the chunk in between counts twice,
+        // instead of never.
         let interested = driver.interested([key])[0];
         let others = match driver.decoded().look_up(key) {
             Lookup::Ready(slice) => {
@@ -136,10 +138,10 @@ fn decode_whole(
     let slice = decoder(scan, lease, part, column)?.collect::<Result<Slice, _>>()?;
     let mut charges = Charges::default();
     slice.iter().for_each(|array| memory.charge(array, &mut charges));
-    // Before others find it: then core knows it before it is dropped.
+    // Core is told before others find the slice, so that it knows of it before it is dropped.
     scan.driver().offer(Message::SliceDecoded(key));
     decoding.finish(Arc::clone(&slice), charges.bytes());
-    // Workers that wait for memory to decode it find it decoded.
+    // Workers that wait for memory to decode it now find it decoded.
     scan.driver().memory().freed.notify_waiters();
     add_time(&scan.counters().decode_ns, started.elapsed());
     scan.counters().count_decoded();

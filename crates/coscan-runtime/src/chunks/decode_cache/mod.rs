@@ -1,8 +1,8 @@
-//! Decoded columns of chunks, as long as scans are about to use them.
+//! Decoded columns of chunks, kept as long as scans are about to use them.
 //!
-//! A slice is decoded once for all workers that wait for it (single flight). It is kept while workers that were handed its
-//! chunk have not taken it yet, or scans still need the chunk; when memory is short, slices that fewest scans need are
-//! dropped first.
+//! A slice is decoded once for all workers that wait for it (single flight). It is kept while workers that were handed
+//! its chunk have not taken it yet, or scans still need the chunk. When memory is short, slices that the fewest scans
+//! need are dropped first.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,11 +30,11 @@ pub(crate) type Slice = Arc<[ArrayRef]>;
 #[derive(Debug)]
 enum Content {
     Absent,
-    /// A worker decodes it; notified when that has ended, one way or the other.
+    /// A worker decodes it. The notification comes when that has ended, with success or not.
     Decoding(Arc<Notify>),
     Ready {
         slice: Slice,
-        /// Memory of its buffers.
+        /// The memory of its buffers.
         bytes: u64,
     },
 }
@@ -43,7 +43,7 @@ enum Content {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     pub(crate) key: SliceKey,
-    /// Memory that is free once it is dropped.
+    /// The memory that is free once it is dropped.
     pub(crate) bytes: u64,
 }
 
@@ -55,12 +55,12 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether it is decoded, and no worker expects it.
+    /// Whether it is decoded and no worker expects it.
     fn is_unexpected(&self) -> bool {
         self.expected == 0 && matches!(self.content, Content::Ready { .. })
     }
 
-    /// Its memory if so.
+    /// The memory of the slice if it is decoded and no worker expects it, otherwise 0.
     fn unexpected_bytes(&self) -> u64 {
         match self.content {
             Content::Ready { bytes, .. } if self.expected == 0 => bytes,
@@ -73,7 +73,7 @@ impl Entry {
 pub(crate) enum Lookup {
     /// It is decoded.
     Ready(Slice),
-    /// Another worker decodes it: wait for this, then look again. It is notified from now on.
+    /// Another worker decodes it. Wait for this notification, which is listened for from now on, then look again.
     Decoding(OwnedNotified),
     /// It is not decoded. `others` workers were handed the chunk, too, and will take it.
     Absent { others: usize },
@@ -90,13 +90,13 @@ pub(crate) struct DecodeCache {
 #[derive(Debug, Default)]
 struct State {
     entries: BTreeMap<SliceKey, Entry>,
-    /// Memory of the decoded slices that no worker expects. Queries may hold some of it.
+    /// The memory of the decoded slices that no worker expects. Queries may hold some of it.
     unexpected_bytes: u64,
 }
 
 impl State {
-    /// Changes an entry, or removes it if the result says so; `None` if there is none. Returns what `change` returns, and
-    /// the entry if it was removed: the caller drops it, not under the lock.
+    /// Changes an entry, or removes it if the result says so; `None` if there is no entry. Returns the result of
+    /// `change`, and the entry if it was removed. The caller drops it, not under the lock.
     fn change<R>(
         &mut self,
         key: SliceKey,
@@ -124,7 +124,7 @@ enum Keep {
 }
 
 impl DecodeCache {
-    /// A worker was handed the chunk and will take the slice, or drop the claim.
+    /// Notes that a worker was handed the chunk and will take the slice, or drop the claim.
     pub(crate) fn expect(&self, key: SliceKey) {
         let mut state = self.lock();
         state.entries.entry(key).or_insert(Entry { content: Content::Absent, expected: 0 });
@@ -134,7 +134,8 @@ impl DecodeCache {
         });
     }
 
-    /// The worker has taken the slice, or will not. True if the slice is decoded and no other worker expects it.
+    /// Notes that the worker has taken the slice, or will not. Returns true if the slice is decoded and no other worker
+    /// expects it.
     pub(crate) fn taken(&self, key: SliceKey) -> bool {
         let taken = self.lock().change(key, |entry| {
             let expected = entry.expected.checked_sub(1);
@@ -177,13 +178,13 @@ impl DecodeCache {
         is_begun.then(|| Decoding { cache: Arc::clone(self), key, has_ended: false })
     }
 
-    /// Memory of the decoded slices that no worker expects, but queries may hold: no more can be free once all of them are
-    /// dropped.
+    /// The memory of the decoded slices that no worker expects, but queries may hold. No more can be free once all of
+    /// them are dropped.
     pub(crate) fn unexpected_bytes(&self) -> u64 {
         self.lock().unexpected_bytes
     }
 
-    /// The slices whose memory is free once they are dropped: no worker expects them, no query holds their arrays.
+    /// The slices whose memory is free once they are dropped: no worker expects them and no query holds their arrays.
     pub(crate) fn kept(&self) -> Vec<Kept> {
         let state = self.lock();
         let kept = state.entries.iter().filter_map(|(&key, entry)| match &entry.content {
@@ -229,8 +230,8 @@ fn is_unshared(slice: &Slice) -> bool {
     Arc::strong_count(slice) == 1 && slice.iter().all(|array| Arc::strong_count(array) == 1)
 }
 
-/// The claim to decode a slice. Its holder must not wait for anything, as others wait for it. If it is dropped unfinished,
-/// they may try.
+/// The claim to decode a slice. Its holder must not wait for anything, since others wait for it. If it is dropped
+/// unfinished, they may try.
 #[derive(Debug)]
 pub(crate) struct Decoding {
     cache: Arc<DecodeCache>,

@@ -15,7 +15,7 @@ fn ended(cache: &DecodeCache) -> OwnedNotified {
     }
 }
 
-/// Waits, but not for ever: the clock is paused, so the hour passes as soon as no other task can go on.
+/// Waits, but not for ever: the clock is paused, so the hour passes as soon as no other task can proceed.
 async fn is_told(ended: OwnedNotified) -> bool {
     tokio::time::timeout(std::time::Duration::from_secs(3600), ended).await.is_ok()
 }

@@ -1,4 +1,4 @@
-//! What the node wants done: messages are sent, requests served, pages counted as elsewhere.
+//! The actions of the node: messages are sent, requests served, pages counted as elsewhere.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::driver::walk::Walk;
 use crate::peers::{ClusterReport, FileName, Outgoing, Taken};
 use crate::scans::parts::ScanParts;
 
-/// Pages of which it is found out who reads them, while the lock is held once.
+/// The number of pages whose readers are computed while the lock is held once.
 const STEP_PAGES: u32 = 1024;
 
 impl State {
-    /// Carries out what the node wants; false if there was nothing.
+    /// Carries out the actions of the node. Returns false if there were none.
     pub(in crate::driver) fn settle_peers(&mut self, now: Time) -> bool {
         let mut was_any = self.settle_circulating(now);
         while let Some(action) = self.peers.as_mut().and_then(|peers| peers.node.poll_action()) {
@@ -26,7 +26,7 @@ impl State {
         was_any
     }
 
-    /// Tells the node the time, if that is due.
+    /// Passes the time to the node, if that is due.
     pub(in crate::driver) fn time_out_peers(&mut self, now: Time) {
         if let Some(peers) = &mut self.peers
             && peers.timeout().is_some_and(|time| time <= now)
@@ -37,7 +37,7 @@ impl State {
         }
     }
 
-    /// Finds out for some more pages who reads them; false if that were the last.
+    /// Computes the readers of some more pages. Returns false if those were the last.
     pub(in crate::driver) fn renew_owners(&mut self, now: Time) -> bool {
         let Some(peers) = &mut self.peers else { return false };
         let is_more = peers.node.renew(STEP_PAGES);
@@ -108,13 +108,13 @@ impl State {
         }
     }
 
-    /// What is read for another server, by the scan that does.
+    /// The parts that a scan reads for another server.
     pub(in crate::driver) fn served_parts(&self, scan: ScanId) -> Option<Arc<ScanParts>> {
         let peers = self.peers.as_ref()?;
         peers.serving.get(&scan).map(|serving| Arc::clone(&serving.parts))
     }
 
-    /// What a load reads for, if that is a request of another server.
+    /// The request of another server that a scan reads for, if it does.
     pub(super) fn served_by(&self, scan: ScanId) -> Option<Served> {
         self.peers.as_ref()?.serving.get(&scan).map(|serving| serving.served)
     }

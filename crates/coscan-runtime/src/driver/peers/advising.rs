@@ -1,4 +1,4 @@
-//! What scans will need, told to the owners of the files; what others will need, and that it is here.
+//! The needs of scans, announced to the owners of files; and the needs of others, with the news that a page is here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,7 +9,7 @@ use coscan_ring::{FileId, NodeId, RemoteInterest};
 use crate::driver::state::State;
 use crate::driver::walk::Walk;
 
-/// Scans that need fewer chunks do not say what they need: they are over before it would help.
+/// The least chunks of a scan whose needs are announced. Smaller scans are over before it would help.
 const NEED_CHUNKS_MIN: usize = 8;
 
 /// Rows of files, by file.
@@ -36,7 +36,8 @@ impl State {
         }
     }
 
-    /// A scan does not need some chunks any more, or whoever was asked for them need not keep them for it.
+    /// Announces that a scan does not need some chunks any more, or that the servers that were asked for them need not
+    /// keep them for it.
     pub(in crate::driver) fn announce_unneeded(
         &mut self,
         scan: ScanId,
@@ -59,8 +60,8 @@ impl State {
         }
     }
 
-    /// Owners know of no scan: extents have other owners, or one of them has forgotten. A peer that connects again and again
-    /// must not pile up walks: one that goes on begins anew.
+    /// Announces all needs again, because owners know of no scan: extents have other owners, or one of them has
+    /// forgotten. A peer that connects again and again must not pile up walks, so a walk that is under way begins anew.
     pub(super) fn announce_all_again(&mut self) {
         let Some(peers) = &mut self.peers else { return };
         let has_walk = !peers.unannounced.is_empty();
@@ -70,12 +71,12 @@ impl State {
         }
     }
 
-    /// Does so for one scan; false if that was the last.
+    /// Announces the needs of one scan again. Returns false if that was the last.
     pub(in crate::driver) fn announce_again(&mut self) -> bool {
         let Some(peers) = &mut self.peers else { return false };
         let first = peers.unannounced.pop_first();
         let is_more = !peers.unannounced.is_empty();
-        // One that has ended has said so, though what it needs is still being dropped.
+        // The end of a scan was announced, though its needs are still being dropped.
         let runs = |scan: &ScanId| self.scans.get(scan).is_some_and(|running| !running.has_ended);
         if let Some(scan) = first.filter(runs) {
             self.announce_end(scan);
@@ -85,7 +86,7 @@ impl State {
         is_more
     }
 
-    /// The rows of shared files that these chunks of a scan are, and the columns of each file that it reads.
+    /// The rows of shared files that are in these chunks of a scan, and the columns of each file that it reads.
     fn rows_of(
         &self,
         scan: ScanId,
@@ -111,7 +112,7 @@ impl State {
         by_file
     }
 
-    /// Tells those that want pages that this server has them, or is about to.
+    /// Tells the servers that need pages that this server has them, or is about to.
     pub(super) fn tell_interested(&mut self, pages: &[PageId], now: Time) {
         let Some(peers) = &mut self.peers else { return };
         if peers.interests.is_empty() {
@@ -126,7 +127,7 @@ impl State {
         }
     }
 
-    /// A page is not here any more, or will not come.
+    /// Notes that a page is not here any more, or will not come.
     pub(in crate::driver) fn tell_evicted(&mut self, page: PageId, now: Time) {
         if let Some(peers) = &mut self.peers
             && let Some((file, index)) = peers.files.place_of(page)
@@ -135,7 +136,7 @@ impl State {
         }
     }
 
-    /// A scan of another server wants these rows.
+    /// Registers that a scan of another server needs these rows.
     pub(super) fn want(
         &mut self,
         interest: RemoteInterest,
@@ -165,7 +166,7 @@ impl State {
         let Ok(scan) = scan else { return }; // It was a hint.
         peers.interests.insert((interest, file), scan);
         peers.interested.insert(scan, interest);
-        // What is here already it is told at once.
+        // It is told at once of pages that are here already.
         let state = self.core.state();
         let Some(registered) = state.scan(scan) else { return };
         let chunks = chunks.into_iter().flat_map(|run| (run.start.0..run.end.0).map(ChunkIndex));
@@ -194,7 +195,7 @@ impl State {
         }
     }
 
-    /// A scan of another server has ended.
+    /// Removes the needs of a scan of another server that has ended.
     pub(super) fn forget_interest(&mut self, interest: RemoteInterest, now: Time) {
         let Some(peers) = &mut self.peers else { return };
         let of_interest = (interest, FileId(0))..=(interest, FileId(u32::MAX));

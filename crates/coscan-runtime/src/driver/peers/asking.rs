@@ -9,7 +9,7 @@ use super::circulating::Circulating;
 use crate::driver::state::State;
 
 impl State {
-    /// Asks others for those of these pages that they read. Returns those that are not shared.
+    /// Asks others for the pages that they read. Returns the pages that are not shared.
     pub(in crate::driver) fn ask_peers(
         &mut self,
         (load, scan): (LoadId, ScanId),
@@ -24,7 +24,7 @@ impl State {
         if self.served_by(scan).is_some() {
             return pages.to_vec(); // Whoever is asked reads: requests are never passed on.
         }
-        // Whoever is asked need not keep the pages for the scan after that.
+        // The server that is asked need not keep the pages for the scan after that.
         self.announce_unneeded(scan, [chunk]);
         let query = self.remote_query(scan, now);
         let Some(peers) = &mut self.peers else { return pages.to_vec() };
@@ -64,7 +64,7 @@ impl State {
         self.read(load.load, &pages, now);
     }
 
-    /// The same, for pages that another server does not send.
+    /// Reads pages of a load from the store that another server does not send.
     pub(super) fn read_instead(&mut self, load: &Load, now: Time) {
         if let Some(peers) = &mut self.peers
             && let Some(shared) = peers.files.get(load.file)
@@ -76,7 +76,7 @@ impl State {
         self.read_itself(load, now);
     }
 
-    /// Pages are read from the store, for whomever.
+    /// Counts pages that are being read from the store, for any server.
     pub(in crate::driver) fn count_reading(&mut self, pages: &[PageId], now: Time) {
         let Some(peers) = &mut self.peers else { return };
         for (file, page) in pages.iter().filter_map(|&page| peers.files.place_of(page)) {
@@ -84,7 +84,7 @@ impl State {
         }
     }
 
-    /// Pages have been read from the store, or will not be.
+    /// Counts pages that have been read from the store, or will not be.
     pub(in crate::driver) fn count_has_read(
         &mut self,
         pages: impl IntoIterator<Item = (PageId, bool)>,
@@ -98,7 +98,7 @@ impl State {
         }
     }
 
-    /// A page of a load has come from another server.
+    /// Handles a page of a load that has come from another server.
     pub(super) fn arrived(&mut self, load: LoadId, (file, page): (FileId, PageIndex), now: Time) {
         let Some(peers) = &mut self.peers else { return };
         let arrived = peers.arriving.remove(&page).zip(peers.files.get(file));
@@ -112,7 +112,7 @@ impl State {
         self.pages_came(load, vec![(id, Ok(bytes))], now);
     }
 
-    /// Scans have ended: others are no longer asked for what nobody needs.
+    /// Withdraws requests to others for pages that no scan needs, after scans have ended.
     pub(in crate::driver) fn ask_for_unneeded_no_more(&mut self, now: Time) {
         self.settle_peers(now); // What is decided is carried out: a load that is cancelled loses it.
         let Some(peers) = &mut self.peers else { return };

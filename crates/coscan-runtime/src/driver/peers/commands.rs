@@ -1,4 +1,4 @@
-//! What a program does about other servers.
+//! The commands of a program about other servers.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::peers::{ClusterOptions, ClusterReport, FileName, FileOpener, Network,
 use crate::tables::registry::FileId;
 
 impl Driver {
-    /// False if it has joined before.
+    /// Joins other servers. Returns false if it has joined before.
     pub(crate) fn join_cluster(
         self: &Arc<Self>,
         id: NodeId,
@@ -39,7 +39,7 @@ impl Driver {
         true
     }
 
-    /// The manager reads everything itself from now on.
+    /// Leaves the other servers: the manager reads everything itself from now on.
     pub(crate) fn leave_cluster(self: &Arc<Self>) {
         self.call(|state, now| state.set_members(&[], now));
         let peers = self.call(|state, now| state.leave_cluster(now));
@@ -53,7 +53,7 @@ impl Driver {
     pub(crate) fn reconnected(self: &Arc<Self>, peer: NodeId) {
         self.call(|state, _| {
             state.forget_peer(peer);
-            // It may have left this server out meanwhile, and forgotten what is needed here.
+            // The peer may have removed this server meanwhile, and forgotten its needs.
             state.announce_all_again();
         });
     }
@@ -84,7 +84,7 @@ impl Driver {
         self.call(|state, now| state.opened_for_peers(name, served, now));
     }
 
-    /// Files that no other server has asked for since this was last called are served no more.
+    /// Stops serving files that no other server has asked for since the last call.
     pub(crate) fn forget_idle_files(self: &Arc<Self>) -> Vec<FileName> {
         self.call(|state, _| {
             state.peers.as_mut().map_or_else(Vec::new, |peers| peers.forget_idle())
@@ -133,7 +133,7 @@ impl Peers {
 }
 
 impl State {
-    /// What another server has said, wanted and asked for no longer counts.
+    /// Forgets what another server has announced, needed and asked for.
     fn forget_peer(&mut self, peer: NodeId) {
         if let Some(peers) = &mut self.peers {
             peers.node.reconnected(peer);
@@ -163,7 +163,7 @@ impl State {
         self.settle_peers(now);
     }
 
-    /// A file is no longer registered.
+    /// Stops sharing a file that is no longer registered.
     pub(in crate::driver) fn unshare_file(&mut self, file: FileId, now: Time) {
         let shared = self.peers.as_ref().and_then(|peers| peers.files.by_registration(file));
         if let Some(id) = shared {
@@ -178,7 +178,7 @@ impl State {
         }
     }
 
-    /// Ends all that is done for others, and what they were asked for is read from the store.
+    /// Ends all work for others. What they were asked for is read from the store.
     fn leave_cluster(&mut self, now: Time) -> Option<Box<Peers>> {
         let peers = self.peers.as_ref()?;
         let interests: BTreeSet<_> =

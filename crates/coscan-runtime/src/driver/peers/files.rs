@@ -32,15 +32,15 @@ pub(crate) struct SharedFile {
     pub(super) name: Arc<FileName>,
     registered: registry::FileId,
     first_page: PageId,
-    /// Where its pages are in the file.
+    /// The ranges of its pages in the file.
     ranges: Box<[Range<u64>]>,
     /// Its pages in the order of their first bytes.
     by_start: Box<[u32]>,
-    /// If another server has asked for it.
+    /// The table by which it is served, if another server has asked for it.
     pub(super) served: Option<ServedFile>,
-    /// Whether one has since it was last looked at.
+    /// Whether another server has asked for it since it was last looked at.
     pub(super) is_asked_for: bool,
-    /// For what is known of its pages, here and in the node.
+    /// The memory of what is known of its pages, here and in the node.
     _memory: MetadataReservation,
 }
 
@@ -52,7 +52,7 @@ pub(in crate::driver) struct SharedFiles {
     by_registration: BTreeMap<registry::FileId, FileId>,
     by_first_page: BTreeMap<PageId, FileId>,
     by_identity: BTreeMap<u64, FileId>,
-    /// The stores that they are in, or were.
+    /// The stores of files that are or were shared.
     stores: BTreeMap<String, StoreId>,
 }
 
@@ -61,8 +61,8 @@ impl NewSharedFile {
         &self.name
     }
 
-    /// Describes an open file as it is called everywhere.
-    /// Counts the memory for that. Not to be called under the lock, which this may take.
+    /// Describes an open file by the name that all servers use. Counts the memory for that. Not to be called under the
+    /// lock, which this may take.
     pub(crate) fn new(memory: &Arc<MemoryBudget>, file: &ParquetFile, name: FileName) -> Self {
         let row_groups = file.metadata().row_groups().iter().map(|group| RowGroup {
             rows: u64::try_from(group.num_rows()).unwrap_or(0),
@@ -82,7 +82,7 @@ impl NewSharedFile {
     }
 }
 
-/// The first row of each page: that of the first chunk that needs it.
+/// The first row of each page, which is that of the first chunk that needs it.
 fn first_rows(file: &ParquetFile) -> Vec<u64> {
     let mut rows = vec![None; file.page_count()];
     let groups = match file.options().layout {
@@ -104,12 +104,12 @@ impl SharedFile {
         self.ranges.len()
     }
 
-    /// The page of core that a page is.
+    /// The page of core for a page of the file.
     pub(super) fn page_id(&self, page: PageIndex) -> PageId {
         PageId(self.first_page.0 + page.0)
     }
 
-    /// Where a page is in the file.
+    /// The range of a page in the file.
     pub(super) fn range(&self, page: PageIndex) -> Range<u64> {
         self.ranges[page.as_usize()].clone()
     }
@@ -125,7 +125,7 @@ impl SharedFile {
 }
 
 impl SharedFiles {
-    /// Whether a registered file, or one of that name, is shared.
+    /// Whether a registered file, or one of this name, is shared.
     pub(super) fn knows(&self, file: registry::FileId, name: &FileName) -> bool {
         self.by_registration.contains_key(&file) || self.by_name.contains_key(name)
     }
@@ -179,7 +179,7 @@ impl SharedFiles {
         }
     }
 
-    /// All of them as they are registered.
+    /// The shared files by their ids in the registry.
     pub(super) fn registered(&self) -> impl Iterator<Item = registry::FileId> {
         self.by_registration.keys().copied()
     }
@@ -219,7 +219,7 @@ impl SharedFiles {
         self.by_registration.get(&file).copied()
     }
 
-    /// The file of a page of core, and which page of it that is.
+    /// The file of a page of core, and its page there.
     pub(super) fn place_of(&self, page: PageId) -> Option<(FileId, PageIndex)> {
         let (first, &id) = self.by_first_page.range(..=page).next_back()?;
         let index = page.0 - first.0;

@@ -1,9 +1,10 @@
-//! Other servers, beside core: which of them reads a page, what they are asked for, what they ask for.
+//! Other servers, beside core: which of them reads a page, the requests to them, and the requests from them.
 //!
-//! The [`Node`] decides whom to ask and what to answer. Here its actions are carried out on core (`acting`), and what core
-//! decides is told to it. `files` has the names of what is shared, `asking` the loads of this server, `serving` those for others,
-//! `advising` what scans will need, here and there, `circulating` pages that go round a ring, `opening` files that others ask for, `receiving` what comes from others, `commands` what
-//! the program may do, `survey` what those see who watch.
+//! The [`Node`] decides whom to ask and what to answer. Here its actions are carried out on core (`acting`), and core's
+//! decisions are passed to it. `files` has the names of shared files, `asking` the loads of this server, `serving`
+//! those for others, `advising` the needs of scans, here and there, `circulating` pages that go round a ring, `opening`
+//! files that others ask for, `receiving` the messages of others, `commands` the commands of the program, `survey` the
+//! reports for observers.
 
 mod acting;
 mod advising;
@@ -35,34 +36,34 @@ use opening::Opening;
 #[derive(Clone, Debug)]
 pub(crate) struct ServedFile {
     pub(crate) table: TableId,
-    /// All its columns.
+    /// The parts of a scan of all its columns.
     pub(crate) parts: Arc<ScanParts>,
 }
 
-/// What is known of other servers, and done for them.
+/// The state of other servers, and of the work for them.
 #[derive(Debug)]
 pub(super) struct Peers {
     node: Node,
     pub(super) files: SharedFiles,
-    /// The scans of core that read for others, and what they are for.
+    /// The scans of core that read for others, and their purposes.
     serving: BTreeMap<ScanId, ServingScan>,
     scans: BTreeMap<Served, ScanId>,
-    /// What scans of others want of each file: interests of core.
+    /// The needs of scans of others for each file: interests of core.
     interests: BTreeMap<(RemoteInterest, FileId), ScanId>,
-    /// The same, by scan of core.
+    /// The interests by scan of core.
     interested: BTreeMap<ScanId, RemoteInterest>,
-    /// Scans whose needs owners are to be told again: while there are any, there is one walk for them.
+    /// Scans whose needs owners are to be told again. While there are any, there is one walk for them.
     unannounced: BTreeSet<ScanId>,
     /// Pages that were read for others alone, until they are sent.
     bypassing: BTreeMap<(Served, PageIndex), Bytes>,
     /// Pages of the message that is being applied.
     arriving: BTreeMap<PageIndex, Bytes>,
     opening: Opening,
-    /// If pages go round.
+    /// The fragments that go round, if pages circulate.
     circulating: Option<Circulating>,
     network: Arc<dyn Network>,
     opener: Weak<dyn FileOpener>,
-    /// Is told what the network has taken.
+    /// The receiver of reports on what the network has taken.
     sent_pages: Weak<dyn SentPages>,
     report: ClusterReport,
 }
@@ -101,7 +102,7 @@ impl Peers {
         }
     }
 
-    /// When it is to be told the time.
+    /// The time at which it is to be passed the time.
     pub(super) fn timeout(&self) -> Option<Time> {
         let of_ring = self.circulating.as_ref().and_then(Circulating::timeout);
         self.node.poll_timeout().into_iter().chain(of_ring).min()

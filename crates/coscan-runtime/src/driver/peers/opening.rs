@@ -1,4 +1,4 @@
-//! Files that are being opened for other servers, and what those say about them meanwhile.
+//! Files that are being opened for other servers, and the messages about them meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use coscan_ring::{Message, NodeId};
 
 use crate::peers::{FileName, PeerMessage};
 
-/// Files that may be opened at a time.
+/// The most files that may be opened at a time.
 const FILES_MAX: usize = 256;
 
-/// What may wait for all of them: messages, and ranges of rows or pages in these, of 16 bytes each.
+/// The most that may wait for all of them: messages, and ranges of rows or pages in these, of 16 bytes each.
 const MESSAGES_MAX: usize = 10_000;
 const RANGES_MAX: usize = 1_000_000;
 
@@ -21,7 +21,7 @@ pub(super) struct Opening {
     ranges: usize,
 }
 
-/// What becomes of a message.
+/// The result of adding a message.
 pub(super) enum Added {
     /// Its file is to be opened.
     Opens(FileName),
@@ -40,7 +40,7 @@ impl Opening {
             return Added::Refused(message);
         };
         let is_opening = self.waiting.contains_key(&file);
-        // What is taken back was never said here.
+        // What a message takes back was never announced here.
         let opens = self.waiting.len() < FILES_MAX && !matches!(message, Message::Unneed { .. });
         if !is_opening && !opens {
             return Added::Refused(message);
@@ -51,7 +51,7 @@ impl Opening {
         if is_opening { Added::Waits } else { Added::Opens(file) }
     }
 
-    /// The file is open, or cannot be opened.
+    /// Takes the messages about a file that is open, or cannot be opened.
     pub(super) fn take(&mut self, file: &FileName) -> Vec<(NodeId, PeerMessage)> {
         let waiting = self.waiting.remove(file).unwrap_or_default();
         self.messages -= waiting.len();

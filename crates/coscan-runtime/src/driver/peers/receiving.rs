@@ -32,7 +32,7 @@ impl State {
                     None => return self.wait_until_opened(from, message),
                 }
             }
-            // What it has taken back need not be done when the file is open.
+            // What a message takes back need not be done when the file is open.
             Message::Cancel { get } => peers.opening.forget(|sender, waiting| {
                 let asked = matches!(waiting, Message::Get { get: asked, .. } if asked == get);
                 sender == from && asked
@@ -58,14 +58,14 @@ impl State {
         }
     }
 
-    /// What another server asks for it does not get: it reads it itself.
+    /// Refuses the request of another server, which then reads the pages itself.
     pub(super) fn refuse(&mut self, to: NodeId, message: &PeerMessage) {
         if let &Message::Get { get, .. } = message {
             self.send_to_peer(to, Message::Failed { get });
         }
     }
 
-    /// A file was opened for other servers, or could not be.
+    /// Handles a file that was opened for other servers, or could not be.
     pub(super) fn opened_for_peers(
         &mut self,
         name: &FileName,
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// Has the node handle a message about what it knows.
+    /// Passes a message to the node, with the node's numbers for its file and pages.
     fn handle_message(&mut self, from: NodeId, message: PeerMessage, bytes: Vec<Bytes>, now: Time) {
         let Some(peers) = &mut self.peers else { return };
         let file = message.file().and_then(|name| peers.files.by_name(name));
@@ -99,7 +99,7 @@ impl State {
             _ => None,
         };
         let Some(message) = message.translate(|_| file, page) else {
-            // A file that is laid out otherwise here.
+            // The file is laid out differently here.
             if let Some(get) = get {
                 self.send_to_peer(from, Message::Failed { get });
             }
@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// Whether these pages were asked of that server and have not come.
+    /// Whether these pages were requested from that server and have not come.
     pub(super) fn expects(
         &self,
         from: NodeId,

@@ -28,7 +28,7 @@ impl State {
     ) {
         let found = self.scan_for(file, pages);
         let Some(peers) = &mut self.peers else { return };
-        // Those of this server are for what goes round.
+        // Requests of this server itself are for fragments that go round.
         peers.report.requests_served += u64::from(served.node != peers.node.id());
         let Some((spec, parts)) = found else {
             peers.node.failed(served); // They are of several chunks, or the file is not open.
@@ -69,7 +69,7 @@ impl State {
         Some((spec, Arc::clone(parts)))
     }
 
-    /// The chunk of a request is in the pool. False if the scan reads for no other server.
+    /// Notes that the chunk of a request is in the pool. Returns false if the scan reads for no other server.
     pub(in crate::driver) fn is_served(&mut self, scan: ScanId) -> bool {
         let Some(served) = self.served_by(scan) else { return false };
         if let Some(peers) = &mut self.peers {
@@ -78,7 +78,7 @@ impl State {
         true
     }
 
-    /// There is no space for it.
+    /// Notes that there is no space for the chunk of a request.
     pub(in crate::driver) fn served_without_space(&mut self, scan: ScanId, now: Time) {
         let Some(served) = self.served_by(scan) else { return };
         self.end_serving_scan(served, now);
@@ -87,7 +87,7 @@ impl State {
         }
     }
 
-    /// A page of it could not be read. False if the scan reads for no other server.
+    /// Notes that a page of a request could not be read. Returns false if the scan reads for no other server.
     pub(in crate::driver) fn served_has_failed(&mut self, scan: ScanId) -> bool {
         let Some(served) = self.served_by(scan) else { return false };
         if let Some(peers) = &mut self.peers {
@@ -110,7 +110,7 @@ impl State {
         self.effects.bypasses.push(DecidedBypass { served, pages, parts });
     }
 
-    /// Pages that bypass the pool, each read or not.
+    /// Handles pages that bypass the pool, each read or not.
     pub(in crate::driver) fn bypassed(&mut self, served: Served, pages: Vec<PageRead>, now: Time) {
         self.count_read(&pages, now);
         for (id, read) in pages {
@@ -130,7 +130,7 @@ impl State {
         }
     }
 
-    /// The network has taken pages of a request, or lost them.
+    /// Notes that the network has taken pages of a request, or lost them.
     pub(in crate::driver) fn pages_taken(&mut self, served: Served, pages: Vec<PageIndex>) {
         if let Some(peers) = &mut self.peers {
             pages.into_iter().for_each(|page| peers.node.sent(served, page));
@@ -150,7 +150,7 @@ impl State {
         }
     }
 
-    /// Ends the reading of pages that bypass the pool, unless their request still wants them.
+    /// Ends the reading of pages that bypass the pool, unless their request still needs them.
     pub(in crate::driver) fn give_up_bypass(
         &mut self,
         served: Served,

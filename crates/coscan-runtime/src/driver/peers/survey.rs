@@ -1,4 +1,4 @@
-//! Reports on shared files, for those who watch. A file is looked at a few pages at a time: the lock is not held for all.
+//! Reports on shared files, for observers. A file is looked at a few pages at a time, so the lock is not held for all.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,12 @@ use crate::driver::handle::Driver;
 use crate::driver::state::State;
 use crate::peers::{ExtentReport, SharedFileReport};
 
-/// Extents and pages that are looked at while the lock is held once, the scans that read a page counted, too.
+/// The number of extents and pages that are looked at while the lock is held once, counting the scans that read a page,
+/// too.
 const STEP_WORK: usize = 1024;
 
 impl Driver {
-    /// What each server owns of the shared files. A server that is not listed owns nothing.
+    /// The share of each server in the shared files. A server that is not listed owns nothing.
     pub(crate) fn shares(&self) -> Vec<(NodeId, Share)> {
         let state = self.lock();
         state.peers.as_ref().map_or_else(Vec::new, |peers| peers.node.shares().collect())
@@ -31,7 +32,7 @@ impl Driver {
             let mut progress = Progress::Goes;
             while progress == Progress::Goes {
                 progress = survey.step(&self.lock(), STEP_WORK);
-                // Who waits for the lock gets it now.
+                // Threads that wait for the lock get it now.
                 std::thread::yield_now();
             }
             if progress == Progress::Ended {
@@ -55,18 +56,18 @@ impl State {
         })
     }
 
-    /// `None` after a panic: what is known of pages may be half changed.
+    /// The peers; `None` after a panic, since the knowledge of pages may be half changed.
     fn watched_peers(&self) -> Option<&Peers> {
         self.peers.as_deref().filter(|_| !self.is_broken())
     }
 }
 
-/// A report on a file that is being made. What changes meanwhile is seen or not.
+/// A report on a file that is being made. Changes meanwhile may be missed.
 struct FileSurvey {
     file: FileId,
     url: String,
     extents: Vec<ExtentReport>,
-    /// For each extent, the other servers whose scans want something of it.
+    /// For each extent, the other servers whose scans need something of it.
     wanting: Vec<BTreeSet<NodeId>>,
     next_page: PageIndex,
 }
@@ -75,12 +76,12 @@ struct FileSurvey {
 enum Progress {
     Goes,
     Ended,
-    /// The file is shared no more.
+    /// The file is no longer shared.
     Gone,
 }
 
 impl FileSurvey {
-    /// Looks at so many extents and pages.
+    /// Looks at up to `work_max` extents and pages.
     fn step(&mut self, state: &State, work_max: usize) -> Progress {
         let peers = state.watched_peers();
         let shared = peers.and_then(|peers| Some((peers, peers.files.get(self.file)?)));
@@ -116,7 +117,7 @@ impl FileSurvey {
         if work < work_max { Progress::Ended } else { Progress::Goes }
     }
 
-    /// Adds the next extent, without its pages; false after the last.
+    /// Adds the next extent, without its pages. Returns false after the last.
     fn add_extent(&mut self, peers: &Peers) -> bool {
         let extent = self.extents.len();
         let extents = peers.node.extents(self.file).filter(|extents| extent < extents.count());

@@ -29,7 +29,7 @@ async fn a_peer_that_connects_again_and_again_piles_up_nothing() {
     let stores = vec!["memory:///".parse().unwrap()];
     let options = ClusterOptions { stores, ring: Config::default(), circulates: false };
     let cluster = manager.join_cluster(NodeId(0), 0, options, Arc::new(Nowhere)).unwrap();
-    // So many that another one owns the file.
+    // There are so many members that another one owns the file.
     cluster.set_members((0..100).map(NodeId));
     let table = manager.register(table_of_chunks(10).await);
     let request = || ScanRequest::of_columns(&table, vec![0]);
@@ -45,7 +45,7 @@ async fn a_peer_that_connects_again_and_again_piles_up_nothing() {
         for scan in [runs, ends] {
             state.announce_end(scan);
         }
-        // As if what it needs were being dropped.
+        // This simulates a scan whose needs are being dropped.
         state.scans.get_mut(&ends).unwrap().has_ended = true;
         state.make_all_steps(now);
         let node = &state.peers.as_ref().unwrap().node;

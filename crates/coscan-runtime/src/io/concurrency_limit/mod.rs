@@ -1,11 +1,12 @@
 //! An adaptive limit on the bytes requested of a device at once.
 //!
-//! A device answers requests in order of arrival, so requests that urgent ones may overtake have to wait here: no more is
-//! sent than keeps the device busy, the rest is queued, and an urgent request goes ahead of the queue.
+//! A device answers requests in order of arrival, so requests that urgent ones may overtake have to wait here. No more
+//! is sent than keeps the device busy; the rest is queued, and an urgent request goes ahead of the queue.
 //!
-//! The limit is learned from latencies. While requests take little longer than requests of their size do alone, the device
-//! serves them in parallel (as an object store does, or a disk with room in its queue), and the limit grows; when they take
-//! longer they queue at the device, and it shrinks. A request that fails or is not answered halves it.
+//! The limit is learned from latencies. While requests take little longer than requests of their size do alone, the
+//! device serves them in parallel (as an object store does, or a disk with room in its queue), and the limit grows.
+//! When they take longer they queue at the device, and the limit shrinks. A request that fails or is not answered
+//! halves it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,24 +21,25 @@ use crate::sync::destructor::InDestructor;
 /// Bytes per permit of the semaphore.
 const UNIT_BYTES: u64 = 1024;
 
-/// A smaller request counts as one of this size: devices limit requests, too.
+/// The least size that a request counts as, since devices limit requests, too.
 const REQUEST_BYTES_MIN: u64 = 64 << 10;
 
-/// Sizes whose latencies are learned together: up to [`REQUEST_BYTES_MIN`], and each time twice as much; the last one has
-/// all that are larger.
+/// The number of size classes whose latencies are learned together: up to [`REQUEST_BYTES_MIN`], and each time twice as
+/// much; the last one has all larger sizes.
 const SIZE_CLASSES: usize = 16;
 
-/// Requests of the largest size that are always admitted: the one that the device serves, and the next.
+/// The number of requests of the largest size that are always admitted: the one that the device serves, and the next.
 const REQUESTS_MIN: u64 = 2;
 
-/// How much longer than alone a request may take, relative to its latency alone. One request queued at the device keeps it
-/// busy, so this need not be much.
+/// The part of its latency alone by which a request may take longer. One request queued at the device keeps it busy, so
+/// this need not be much.
 const STRETCH_MAX: f64 = 0.5;
 
-/// Urgent requests at a device beyond its window: they are small, so their latency counts, but they are not without bound.
+/// The most urgent requests at a device beyond its window. They are small, so their latency counts, but they need a
+/// bound.
 const URGENT_MAX: usize = 64;
 
-/// Limits that are kept, in use or not.
+/// The most limits that are kept, in use or not.
 const LIMITS_MAX: usize = 64;
 
 /// The weight of a new latency in the moving average of latencies alone.
@@ -52,7 +54,8 @@ pub(crate) struct ConcurrencyLimits {
 }
 
 impl ConcurrencyLimits {
-    /// For requests of at most `request_cost_bytes`. Latencies up to `wait` above those alone do not shrink a limit.
+    /// The limits for requests of at most `request_cost_bytes`. Latencies up to `wait` above those alone do not shrink
+    /// a limit.
     pub(crate) fn new(request_cost_bytes: u64, wait: Duration) -> Self {
         let floor =
             units(request_cost_bytes).saturating_mul(u32::try_from(REQUESTS_MIN).unwrap_or(1));
@@ -77,9 +80,9 @@ impl ConcurrencyLimits {
 /// The limit of one device.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimit {
-    /// Units that may still be sent, first come, first served.
+    /// The units that may still be sent, first come, first served.
     permits: Arc<Semaphore>,
-    /// Urgent requests that may still overtake them.
+    /// The urgent requests that may still overtake them.
     urgent: Arc<Semaphore>,
     floor: u32,
     wait: Duration,
@@ -88,11 +91,11 @@ pub(crate) struct ConcurrencyLimit {
 
 #[derive(Debug)]
 struct State {
-    /// Units that may be at the device.
+    /// The units that may be at the device.
     window: u32,
-    /// Units that are, those of urgent requests among them.
+    /// The units that are at the device, those of urgent requests among them.
     sent: u32,
-    /// Units to be taken from the window as soon as they return.
+    /// The units to be taken from the window as soon as they return.
     owed: u32,
     /// When a failure last halved the window.
     halved: Option<Instant>,
@@ -101,7 +104,7 @@ struct State {
 }
 
 impl State {
-    /// Learns from the latency of a request. Returns what one of its size takes alone, if that is known.
+    /// Learns from the latency of a request. Returns the latency of a request of its size alone, if it is known.
     fn learn(&mut self, size_class: usize, took: f64, is_alone: bool) -> Option<f64> {
         let known = &mut self.alone[size_class];
         if is_alone {
@@ -120,8 +123,8 @@ impl ConcurrencyLimit {
         Self { permits, urgent: Arc::new(Semaphore::new(URGENT_MAX)), floor, wait, state }
     }
 
-    /// Waits until a request of this size may be sent: when it is or becomes urgent, as soon as fewer than [`URGENT_MAX`]
-    /// of those are at the device.
+    /// Waits until a request of this size may be sent. When it is or becomes urgent, this is as soon as fewer than
+    /// [`URGENT_MAX`] urgent requests are at the device.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         bytes: u64,
@@ -151,17 +154,17 @@ impl ConcurrencyLimit {
 pub(crate) struct Admission {
     limit: Arc<ConcurrencyLimit>,
     units: u32,
-    /// `None` if it was urgent.
+    /// The permit; `None` if the request was urgent.
     permit: Option<OwnedSemaphorePermit>,
     _urgent: Option<OwnedSemaphorePermit>,
     size_class: usize,
-    /// Little else was at the device when it was sent.
+    /// Whether little else was at the device when it was sent.
     is_alone: bool,
     sent: Instant,
 }
 
 impl Admission {
-    /// It was answered: the limit learns from its latency.
+    /// Notes that the request was answered. The limit learns from its latency.
     pub(crate) fn answered(mut self) {
         let took = self.sent.elapsed().as_secs_f64();
         let mut state = lock(&self.limit.state);
@@ -169,7 +172,8 @@ impl Admission {
         let (Some(alone), Some(permit)) = (alone, &mut self.permit) else { return };
         let target = alone + (alone * STRETCH_MAX).max(self.limit.wait.as_secs_f64());
         let error = ((target - took) / target).max(-1.0);
-        // At most as much as was answered: within the time of a request the window at most doubles or halves.
+        // The change is at most the units of the request: within its time the window at most
+        // doubles or halves.
         let part = if error > 0.0 { (2.0 * error).min(1.0) } else { error / 2.0 };
         let change = (part.abs() * f64::from(self.units)) as u32;
         let is_full = self.limit.permits.available_permits() == 0 && state.owed == 0;
@@ -187,8 +191,8 @@ impl Admission {
 }
 
 impl Admission {
-    /// It failed, or was not answered in time: half as much is sent from now on. Of requests that were at the device
-    /// together, one counts.
+    /// Notes that the request failed, or was not answered in time: half as much is sent from now on. Of requests that
+    /// were at the device together, one counts.
     pub(crate) fn failed(self) {
         let mut state = lock(&self.limit.state);
         if state.halved.is_some_and(|halved| self.sent <= halved) {
@@ -219,7 +223,7 @@ impl Drop for Admission {
     }
 }
 
-/// A request in permits, rounded up.
+/// The permits that a request needs, rounded up.
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.max(REQUEST_BYTES_MIN).div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX)
 }

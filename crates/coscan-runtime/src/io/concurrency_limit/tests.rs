@@ -43,7 +43,7 @@ impl Reader {
         Instant::now()
     }
 
-    /// When each of many requests was answered.
+    /// Sends many requests. Returns the time at which each was answered.
     async fn stream(&self, requests: usize) -> Vec<Instant> {
         join_all((0..requests).map(|_| self.read(0..REQUEST_BYTES, false))).await
     }
@@ -114,7 +114,7 @@ async fn small_requests_do_not_make_large_ones_look_slow() {
     let least = reader.transfer(400 * REQUEST_BYTES) + reader.limits.latency;
     let took = started.elapsed();
     assert!(took < least.mul_f64(1.05), "{took:?}, {least:?}");
-    // Nor do those in between.
+    // The requests in between do not, either.
     let lookups = async {
         loop {
             reader.read(0..1000, true).await;

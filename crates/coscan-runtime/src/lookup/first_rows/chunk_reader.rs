@@ -1,4 +1,4 @@
-//! The first rows of one chunk, read window by window: memory is bounded however many columns there are.
+//! The first rows of one chunk, read window by window, so that memory is bounded however many columns there are.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,10 +20,10 @@ use crate::memory::{Charges, Reservation};
 use crate::observe::metrics::add_time;
 use crate::tables::table::SharedTable;
 
-/// Bytes that are read, then decoded, at a time.
+/// The bytes that are read, then decoded, at a time.
 const WINDOW_BYTES: u64 = 8 << 20;
 
-/// Chunks are read whole if more than one part in this many of their bytes would be read.
+/// Chunks are read whole if more than one in this many of their bytes would be read.
 const READ_DIVISOR: u64 = 2;
 
 /// Reads the first rows of chunks of a table.
@@ -31,13 +31,13 @@ pub(super) struct ChunkReader {
     pub(super) driver: Arc<Driver>,
     pub(super) table: SharedTable,
     pub(super) schema: SchemaRef,
-    /// Distinct columns, and for each field of the batches which of them it is.
+    /// The distinct columns; `fields` has the position among them of each field of the batches.
     pub(super) columns: Vec<usize>,
     pub(super) fields: Vec<usize>,
     pub(super) progress: Arc<Progress>,
 }
 
-/// Why a scan has to give the rows instead.
+/// The reason why a scan has to give the rows instead.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unfit {
     #[error("they are not the first rows of a row group, or too many")]
@@ -62,7 +62,7 @@ impl From<DecodeError> for Unfit {
 pub(super) struct Column {
     pub(super) position: usize,
     pub(super) prefix: ColumnPrefix,
-    /// For what has been read of it.
+    /// The memory for what has been read of it.
     memory: Option<Reservation>,
 }
 
@@ -73,7 +73,7 @@ impl Column {
 }
 
 impl ChunkReader {
-    /// The wanted rows of a chunk.
+    /// Reads the wanted rows of a chunk.
     pub(super) async fn read(
         &self,
         chunk: ChunkIndex,
@@ -122,7 +122,7 @@ impl ChunkReader {
         Ok(record_batch(&self.schema, arrays, rows)?)
     }
 
-    /// The next columns to read, with memory for what is read of them.
+    /// Takes the next columns to read, with memory for what is read of them.
     fn take_window(&self, pending: &mut VecDeque<Column>) -> Result<Vec<Column>, Unfit> {
         let mut columns = Vec::new();
         let mut window_bytes = 0;
@@ -160,7 +160,7 @@ impl ChunkReader {
     }
 }
 
-/// The same values, without the pages that views refer to.
+/// The values without the pages that views refer to.
 fn compact(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),

@@ -1,4 +1,4 @@
-//! Bytes of column chunks: from the pool where it has them, else from the store in requests that coalesce neighbours.
+//! Bytes of column chunks: from the pool if it has them, else from the store in requests that coalesce neighbours.
 
 use std::future::ready;
 use std::ops::Range;
@@ -16,11 +16,11 @@ use super::chunk_reader::{ChunkReader, Column};
 use crate::error::ScanError;
 use crate::observe::metrics::add_time;
 
-/// Requests in flight. They are small, so latency dominates.
+/// The most requests in flight. They are small, so latency dominates.
 const REQUESTS_AT_A_TIME: usize = 64;
 
 impl ChunkReader {
-    /// The next bytes of columns of a chunk: from the pool where it has them, else from the store.
+    /// Fetches the next bytes of columns of a chunk: from the pool if it has them, else from the store.
     pub(super) async fn fetch(
         &self,
         chunk: ChunkIndex,
@@ -51,7 +51,7 @@ impl ChunkReader {
         Ok(columns.iter().map(of_column).collect())
     }
 
-    /// Bytes of the file that holds a chunk, if pages of a column that are in the pool have them all.
+    /// The bytes of a range of the file that holds a chunk, if pages of a column that are in the pool have them all.
     fn find_in_pool(&self, chunk: ChunkIndex, column: usize, range: &Range<u64>) -> Option<Bytes> {
         let table = self.table.table();
         let mut parts = Vec::new();
@@ -70,7 +70,7 @@ impl ChunkReader {
         (end == range.end).then(|| if is_one { parts.remove(0) } else { parts.concat().into() })
     }
 
-    /// Reads the missing ones of some ranges of the file that holds a chunk.
+    /// Reads those of some ranges of the file that holds a chunk that are missing.
     async fn read_ranges(
         &self,
         chunk: ChunkIndex,
@@ -100,7 +100,7 @@ impl ChunkReader {
             let reading = stream::iter(requests).buffer_unordered(REQUESTS_AT_A_TIME);
             reading.try_concat().await
         };
-        // On threads where no poll takes milliseconds. It ends when this is dropped.
+        // The task runs on threads where no poll takes milliseconds. It ends when this is dropped.
         let mut task = JoinSet::new();
         task.spawn_on(reading, self.driver.runtime());
         let read = task.join_next().await.expect("there is a task");
@@ -108,7 +108,7 @@ impl ChunkReader {
     }
 }
 
-/// Requests for the missing ones of some ranges, neighbours coalesced into requests of bounded size.
+/// Requests for the missing ranges, neighbours coalesced into requests of bounded size.
 fn requests(ranges: &[Range<u64>], mut missing: Vec<usize>, bytes_max: u64) -> Vec<Vec<usize>> {
     missing.sort_unstable_by_key(|&range| ranges[range].start);
     let sorted: Vec<_> = missing.iter().map(|&range| ranges[range].clone()).collect();

@@ -1,8 +1,8 @@
-//! The first rows of chunks, from the first pages of their columns: a query for ten rows of a million does not wait until
-//! all of them are read and decoded.
+//! The first rows of chunks, from the first pages of their columns. A query for ten rows of a million does not wait
+//! until all of them are read and decoded.
 //!
-//! Reads bypass the pool, as no other scan can use so few pages of each column; pages in the pool are used. What is read is
-//! charged to the budget as long as it is held, and so are the rows.
+//! Reads bypass the pool, because no other scan can use so few pages of each column; pages in the pool are used. What
+//! is read is charged to the budget as long as it is held, and so are the rows.
 
 mod chunk_reader;
 mod fetch;
@@ -33,7 +33,7 @@ use chunk_reader::ChunkReader;
 
 /// The first rows of chunks of a table, as record batches: one per chunk. Drop it to stop.
 ///
-/// After an error it ends.
+/// It ends after an error.
 pub struct FirstRows {
     schema: SchemaRef,
     batches: BoxStream<'static, Result<RecordBatch, ScanError>>,
@@ -45,7 +45,7 @@ struct Progress {
     counters: ScanCounters,
     bytes_read: AtomicU64,
     bytes_reused: AtomicU64,
-    /// The scan that gives the rest, if one is needed.
+    /// The scan that gives the remaining rows, if one is needed.
     scan: OnceLock<Arc<Scan>>,
 }
 
@@ -119,7 +119,7 @@ struct Reader {
     request: ScanRequest,
     /// The remaining rows of each chunk, counted from its start.
     rows: BTreeMap<ChunkIndex, Vec<Range<u64>>>,
-    /// The batches of a scan of all of them.
+    /// The batches of a scan of all remaining rows, if there is one.
     rest: Option<ScanStream>,
 }
 
@@ -143,7 +143,7 @@ impl Reader {
         Ok(batch.map(|batch| (batch, self)))
     }
 
-    /// A scan of all rows from a chunk on. A lasting error comes again there, and is reported.
+    /// A scan of all rows from a chunk on. A lasting error occurs again there, and is reported.
     fn scan_from(&self, chunk: ChunkIndex) -> Result<ScanStream, ScanError> {
         let ChunkReader { driver, table, progress, .. } = &self.chunks;
         let start = table.table().layout().rows(chunk).start;

@@ -1,8 +1,8 @@
 //! Credit: memory that the owner of the budget has handed out, free or held. Taking and returning it locks nothing.
 //!
-//! Credit is taken for a batch and returned buffer by buffer, by one atomic addition each. It knows neither the budget nor
-//! the pool: what is free beyond need goes back to the owner the next time it has the lock, and whoever finds too
-//! little asks the owner for more.
+//! Credit is taken for a batch and returned buffer by buffer, by one atomic addition each. It is independent of the
+//! budget and the pool: what is free beyond need returns to the owner the next time it has the lock, and a user that
+//! finds too little asks the owner for more.
 
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
@@ -17,32 +17,32 @@ use crate::sync::bell::Bell;
 
 /// Bytes handed out of the budget, beside the pool.
 ///
-/// Free bytes and the mark of those who wait are one word: whoever returns memory sees the mark, or whoever sets the mark
-/// sees the memory. With two words both could look before the other has written.
+/// Free bytes and the mark of waiting requests are one word: a thread that returns memory sees the mark, or a thread
+/// that sets the mark sees the memory. With two words both could look before the other has written.
 #[derive(Debug)]
 pub(crate) struct Credit {
-    /// Twice the free bytes, plus one if someone waits for memory. Below zero, more is held than was handed out: the
-    /// overdraft, which returned memory makes good first.
+    /// Twice the free bytes, plus one if memory is waited for. Below zero, more is held than was handed out: the
+    /// overdraft, which returned memory covers first.
     word: AtomicI64,
-    /// Bytes that each user holds. For reports and errors only: read one by one, they need not add up.
+    /// Bytes that each user holds, for reports and errors only: read one by one, they need not add up.
     held: [AtomicU64; MemoryUser::ALL.len()],
-    /// More free bytes than this go back to the owner.
+    /// The free bytes above which the rest returns to the owner.
     free_bytes_max: i64,
     bell: Arc<Bell>,
 }
 
-/// The mark of those who wait.
+/// The mark of waiting requests.
 const WANTED: i64 = 1;
 
 impl Credit {
-    /// Without any. The bell rings when there is less than none, or some is free while someone waits. More free bytes
-    /// than `free_bytes_max` are a surplus.
+    /// Credit of zero bytes. The bell rings when there is an overdraft, or some is free while memory is waited for.
+    /// More free bytes than `free_bytes_max` are a surplus.
     pub(crate) fn new(free_bytes_max: u64, bell: Arc<Bell>) -> Self {
         let (word, held) = (AtomicI64::new(0), Default::default());
         Self { word, held, free_bytes_max: signed(free_bytes_max), bell }
     }
 
-    /// Takes free memory; false if there is too little.
+    /// Takes free memory. Returns false if there is too little.
     pub(crate) fn try_take(&self, user: MemoryUser, bytes: u64) -> bool {
         let wanted = 2 * signed(bytes);
         let take = |word: i64| (word & !WANTED >= wanted).then(|| word - wanted);
@@ -53,7 +53,7 @@ impl Credit {
         is_taken
     }
 
-    /// Takes memory that is in use already, whether or not there is so much. True if it was too little.
+    /// Takes memory that is in use already, even if less is free. Returns true if it was too little.
     pub(crate) fn take(&self, user: MemoryUser, bytes: u64) -> bool {
         if bytes == 0 {
             return false;
@@ -82,12 +82,12 @@ impl Credit {
         }
     }
 
-    /// A user holds memory that was handed out for it, and never free.
+    /// Notes that a user holds memory that was handed out for it, and that was never free.
     pub(crate) fn hold(&self, user: MemoryUser, bytes: u64) {
         self.held(user).fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A user's memory goes back to the owner, without being free in between.
+    /// Returns a user's memory to the owner, without being free in between.
     ///
     /// # Panics
     /// If the user held less.
@@ -96,12 +96,12 @@ impl Credit {
         assert!(held >= bytes, "memory returned was taken: {bytes} of {held} bytes ({user:?})");
     }
 
-    /// The owner hands out more.
+    /// Adds memory that the owner hands out.
     pub(crate) fn add(&self, bytes: u64) {
         self.word.fetch_add(2 * signed(bytes), Ordering::AcqRel);
     }
 
-    /// The owner takes back what is free above this. Returns how much that was.
+    /// Takes the free bytes above `keep_bytes` back for the owner. Returns how many there were.
     pub(crate) fn collect(&self, keep_bytes: u64) -> u64 {
         let keep = signed(keep_bytes);
         let collect = |word: i64| (free(word) > keep).then(|| 2 * keep + (word & WANTED));
@@ -119,8 +119,8 @@ impl Credit {
         free(self.word.load(Ordering::Acquire))
     }
 
-    /// The owner takes back a surplus of free bytes, down to half of the bound. Returns how much that was. A surplus rings
-    /// no bell, which would wake the pump for each batch: the owner looks whenever it has the lock.
+    /// Takes a surplus of free bytes back for the owner, down to half of the bound. Returns how many there were. A
+    /// surplus rings no bell, which would wake the pump for each batch. The owner looks whenever it has the lock.
     pub(crate) fn collect_surplus(&self) -> u64 {
         match self.free_bytes() > self.free_bytes_max {
             true => self.collect(self.free_bytes_max.unsigned_abs() / 2),
@@ -128,22 +128,23 @@ impl Credit {
         }
     }
 
-    /// More free bytes than this are a surplus.
+    /// The most free bytes that are no surplus.
     pub(crate) fn free_bytes_max(&self) -> u64 {
         self.free_bytes_max.unsigned_abs()
     }
 
-    /// From now on returned memory rings the bell, until [`Self::clear_wanted`].
+    /// Makes returned memory ring the bell, until [`Self::clear_wanted`].
     pub(crate) fn mark_wanted(&self) {
         self.word.fetch_or(WANTED, Ordering::AcqRel);
     }
 
-    /// Whether someone wants memory.
+    /// Whether memory is marked as wanted.
     pub(crate) fn is_wanted(&self) -> bool {
         self.word.load(Ordering::Acquire) & WANTED != 0
     }
 
-    /// Ends [`Self::mark_wanted`]; false if nothing was marked. The caller looks for memory after this, not before.
+    /// Ends [`Self::mark_wanted`]. Returns false if nothing was marked. The caller looks for memory after this, not
+    /// before.
     pub(crate) fn clear_wanted(&self) -> bool {
         self.word.fetch_and(!WANTED, Ordering::AcqRel) & WANTED != 0
     }
@@ -167,7 +168,7 @@ fn free(word: i64) -> i64 {
     word >> 1
 }
 
-/// Sizes beyond a quarter of the address space are as good as infinite: none of them is ever there.
+/// The bytes as a signed number. Sizes beyond a quarter of the address space count as infinite: they never exist.
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX).min(i64::MAX / 4)
 }

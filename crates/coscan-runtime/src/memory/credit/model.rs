@@ -1,4 +1,4 @@
-//! Under random schedules, see [`crate::sync`].
+//! Tests under random schedules, see [`crate::sync`].
 
 use super::*;
 use crate::sync::{RUNS, check};
@@ -7,7 +7,7 @@ use shuttle::thread;
 
 const USER: MemoryUser = MemoryUser::Decoded;
 
-/// Waits for so many bytes as the owner of the budget does.
+/// Waits for `bytes` bytes as the owner of the budget does.
 async fn collect(credit: &Credit, bell: &Bell, bytes: u64) {
     let mut collected_bytes = 0;
     loop {

@@ -1,4 +1,4 @@
-//! One thread at a time.
+//! Tests with one thread at a time.
 
 use futures::FutureExt;
 

@@ -12,7 +12,7 @@ use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::snapshot::Snapshot;
 
 impl JointKey {
-    /// `chunks[u][t]`: the rows of table `t` in joint chunk `u`.
+    /// The key of a joint table. `chunks[u][t]` are the rows of table `t` in joint chunk `u`.
     pub(crate) fn new(tables: &[Arc<Snapshot>], chunks: &[Vec<Range<u64>>]) -> Self {
         let table = |snapshot: &Arc<Snapshot>| {
             let files = snapshot.files().iter().map(|file| file.id).collect();
@@ -23,14 +23,14 @@ impl JointKey {
     }
 }
 
-/// The column groups of a joint table of these tables.
+/// The number of column groups of a joint table of these tables.
 pub(crate) fn joint_groups(tables: &[Arc<Snapshot>]) -> usize {
     tables.iter().map(|snapshot| snapshot.table.group_count()).sum()
 }
 
 impl Registry {
     /// Registers a joint table without chunks, or finds it. Returns its id and the number of chunks that it has. The
-    /// caller holds it from now on, and its tables.
+    /// caller holds it and its tables from now on.
     pub(crate) fn hold_joint(
         &mut self,
         core: &mut RecordedManager,
@@ -51,7 +51,7 @@ impl Registry {
         (id, 0)
     }
 
-    /// Adds chunks to a joint table, the first of them at this index, unless it has them.
+    /// Adds chunks to a joint table, the first of them at this index, unless the table has them.
     pub(crate) fn add_joint_chunks(
         &mut self,
         core: &mut RecordedManager,
@@ -70,8 +70,8 @@ impl Registry {
         open.memory.push(memory);
     }
 
-    /// Lists the files of a joint table, if it has all its chunks: `whole` are the chunks of files that one of its chunks
-    /// holds whole, each with that chunk.
+    /// Lists the files of a joint table, if it has all its chunks. `whole` are the chunks of files that one of its
+    /// chunks holds whole, each with that chunk.
     pub(crate) fn list_joint_files(
         &mut self,
         id: TableId,
@@ -105,8 +105,8 @@ impl Registry {
         }
     }
 
-    /// A joint table has one holder less. Its tables are still held. If that was the last one, nobody finds it any more, and
-    /// it [is to go](Self::remove_unused).
+    /// Releases a joint table by one holder. Its tables are still held. After the last holder it is not found any more,
+    /// and it [is to be removed](Self::remove_unused).
     pub(crate) fn release_joint(&mut self, core: &RecordedManager, id: TableId) {
         let open = self.tables.get_mut(&id).expect("held by the caller");
         open.holders -= 1;

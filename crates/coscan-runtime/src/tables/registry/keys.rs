@@ -1,4 +1,4 @@
-//! When two files or tables are the same.
+//! The identity of files and tables: when two of them are the same.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use coscan_storage::table::{FileOptions, FileVersion, TableFile};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct FileId(pub(crate) u64);
 
-/// Identifies a file: its version, how it was opened, and its store. Two stores of one address may hold different files.
+/// Identifies a file: its version, how it was opened, and its store. Two stores of one address may hold different
+/// files.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct FileKey {
     version: FileVersion,
@@ -19,7 +20,7 @@ pub(crate) struct FileKey {
 /// Identifies a table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum TableKey {
-    /// By name, columns, and how many groups these are in: successive snapshots of one table.
+    /// By name, columns, and their number of groups: successive snapshots of one table.
     Named(String, Arc<str>, usize),
     /// By its files, in order.
     Listed(Vec<FileId>, Arc<str>),

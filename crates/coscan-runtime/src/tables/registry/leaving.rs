@@ -1,4 +1,4 @@
-//! What nobody holds any more leaves core step by step, once it is not in use.
+//! Files and tables that are no longer held are removed from core step by step, once they are not in use.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use coscan_core::{ChunkIndex, PageId, TableId, Time};
 use super::Registry;
 use crate::tables::metadata_reservation::MetadataReservation;
 
-/// No longer held, but still in core. `_memory` returns when it is gone.
+/// A file or table that is no longer held, but still in core. `_memory` is returned when it is gone.
 #[derive(Debug)]
 pub(super) enum PendingRemoval {
     Chunks { table: TableId, chunks: Vec<ChunkIndex>, _memory: Vec<MetadataReservation> },
@@ -18,7 +18,7 @@ pub(super) enum PendingRemoval {
 }
 
 impl PendingRemoval {
-    /// Removes as much from core as is left of a step; true if something stays.
+    /// Removes as much from core as is left of a step. Returns true if something stays.
     fn step(&mut self, core: &mut RecordedManager, now: Time, slices_left: &mut usize) -> bool {
         match self {
             Self::Chunks { table, chunks, .. } => {
@@ -47,8 +47,8 @@ impl PendingRemoval {
 }
 
 impl Registry {
-    /// Removes from core what has no holders and is not in use, at most so many slices and pages. Call it when a load has
-    /// ended. True if some is left that may go next.
+    /// Removes from core what has no holders and is not in use, at most this many slices and pages. To be called when a
+    /// load has ended. Returns true if some is left that may be removed next.
     pub(crate) fn remove_unused(
         &mut self,
         core: &mut RecordedManager,

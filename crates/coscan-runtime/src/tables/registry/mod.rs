@@ -1,8 +1,8 @@
-//! Files and tables as core knows them: their ids, who holds them, and when two of them are the same.
+//! Files and tables in core: their ids, their holders, and their identity.
 //!
-//! A file is one version of it, opened in one way: all tables that list it share its pages and decoded columns. A table of
-//! core is scheduled as one: all snapshots of one name, or all tables of the same files. Files and tables are removed when
-//! their last holder is gone and nothing of them is in use.
+//! A file is one version of it, opened in one way: all tables that list it share its pages and decoded columns. A table
+//! of core is scheduled as one: all snapshots of one name, or all tables of the same files. Files and tables are
+//! removed when their last holder is gone and nothing of them is in use.
 
 mod joint;
 pub(super) mod keys;
@@ -25,10 +25,10 @@ pub(crate) use names::TableNames;
 
 use crate::tables::metadata_reservation::MetadataReservation;
 
-/// Slices (chunks times column groups) or pages that are added or removed while the lock is held once.
+/// The number of slices (chunks times column groups) or pages that are added or removed while the lock is held once.
 pub(crate) const STEP_SLICES: usize = 4 << 10;
 
-/// Chunks of so many column groups that are added while the lock is held once.
+/// The number of chunks of `groups` column groups that are added while the lock is held once.
 pub(crate) fn step_chunks(groups: usize) -> usize {
     (STEP_SLICES / groups.max(1)).max(1)
 }
@@ -36,7 +36,7 @@ pub(crate) fn step_chunks(groups: usize) -> usize {
 #[derive(Debug)]
 struct RegisteredFile {
     key: FileKey,
-    /// As long as it is held, no other store has the address in the key.
+    /// The file. As long as it is held, no other store has the address in the key.
     file: TableFile,
     first_page: PageId,
     page_count: u32,
@@ -51,7 +51,7 @@ struct RegisteredFile {
 #[derive(Debug)]
 struct OpenTable {
     key: TableKey,
-    /// For reports.
+    /// The names of the table and its columns, for reports.
     names: TableNames,
     files: BTreeMap<FileId, Listing>,
     holders: usize,
@@ -62,7 +62,7 @@ struct OpenTable {
 /// A file in a table.
 #[derive(Debug)]
 struct Listing {
-    /// The chunks of core that its chunks are. In a joint table, those that hold them whole.
+    /// The chunks of core for its chunks. In a joint table, those that hold them whole.
     chunks: Vec<Option<ChunkIndex>>,
     /// The column of the file in each column group; in a row layout the first column stands for all.
     columns: Vec<Option<usize>>,
@@ -79,7 +79,7 @@ pub(crate) struct Registry {
     by_key: BTreeMap<FileKey, FileId>,
     tables: BTreeMap<TableId, OpenTable>,
     by_name: BTreeMap<TableKey, TableId>,
-    /// `None` is that of tables without files.
+    /// The devices. The key `None` is that of tables without files.
     devices: BTreeMap<Option<Device>, DeviceId>,
     next_file: u64,
     leaving: Vec<PendingRemoval>,
@@ -182,8 +182,8 @@ impl Registry {
         *self.devices.entry(device).or_insert(next_device)
     }
 
-    /// Lists a file in a table. Returns how many of its chunks core has: the caller [adds](Self::add_chunks) the others, and
-    /// holds them from now on.
+    /// Lists a file in a table. Returns how many of its chunks core has. The caller [adds](Self::add_chunks) the
+    /// others, and holds them from now on.
     pub(crate) fn hold_listing(
         &mut self,
         id: TableId,
@@ -231,7 +231,8 @@ impl Registry {
         self.tables[&id].files[&file].chunks.iter().flatten().copied().collect()
     }
 
-    /// A snapshot no longer lists a file. What nobody holds any more [is to go](Self::remove_unused); the caller drops its store.
+    /// Releases a file of a snapshot. What is no longer held [is to be removed](Self::remove_unused). The caller drops
+    /// its store.
     pub(crate) fn release_file(&mut self, table: TableId, file: FileId) -> Option<TableFile> {
         let open = self.files.get_mut(&file).expect("held by the caller");
         open.holders -= 1;
@@ -254,7 +255,7 @@ impl Registry {
         Some(open.file)
     }
 
-    /// A snapshot is gone, with all its files. What nobody holds any more [is to go](Self::remove_unused).
+    /// Releases a snapshot with all its files. What is no longer held [is to be removed](Self::remove_unused).
     pub(crate) fn release_table(&mut self, table: TableId) {
         let open = self.tables.get_mut(&table).expect("held by the caller");
         open.holders -= 1;
@@ -265,8 +266,8 @@ impl Registry {
         }
     }
 
-    /// The tables that list a file, each with its chunk for a chunk of the file. Joint tables only if one of their chunks
-    /// holds all of it.
+    /// The tables that list a file, each with its chunk for a chunk of the file. A joint table is included only if one
+    /// of its chunks holds all of it.
     pub(crate) fn listings(
         &self,
         file: FileId,

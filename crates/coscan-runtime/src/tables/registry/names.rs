@@ -15,7 +15,7 @@ pub(crate) struct TableNames {
 }
 
 impl TableNames {
-    /// Those of a table: the name that it is registered by, or that of its first file until a query calls it otherwise.
+    /// The names of a table: the name that it is registered by, or that of its first file until a query uses another.
     pub(super) fn of(table: &ParquetTable, name: Option<&str>) -> Self {
         let first = table.parquet_files().first().map(|file| file.version().path());
         let file = first.and_then(|path| path.filename()).unwrap_or_default();
@@ -25,7 +25,7 @@ impl TableNames {
         }
     }
 
-    /// Those of a joint table of tables with these names.
+    /// The names of a joint table of tables with these names.
     pub(super) fn joint<'a>(tables: impl Iterator<Item = (Arc<str>, &'a ParquetTable)>) -> Self {
         let (mut names, mut groups) = (Vec::new(), Vec::new());
         for (name, table) in tables {
@@ -36,7 +36,7 @@ impl TableNames {
     }
 }
 
-/// The columns of each column group.
+/// The names of the columns of each column group.
 fn groups_of(table: &ParquetTable, name: impl Fn(&String) -> String) -> Vec<String> {
     let mut groups = vec![Vec::new(); table.group_count()];
     for (column, field) in table.schema().fields().iter().enumerate() {
@@ -51,12 +51,12 @@ impl Registry {
         self.tables.iter().map(|(&id, open)| (id, &open.names))
     }
 
-    /// The name of a table; none if it is not registered any more.
+    /// The name of a table; empty if it is not registered any more.
     pub(crate) fn name_of(&self, table: TableId) -> Arc<str> {
         self.tables.get(&table).map_or_else(Arc::default, |open| Arc::clone(&open.names.table))
     }
 
-    /// A query knows a table by this name.
+    /// Notes the name by which a query knows a table.
     pub(crate) fn name_table(&mut self, table: TableId, name: &Arc<str>) {
         if let Some(open) = self.tables.get_mut(&table) {
             open.names.table = Arc::clone(name);

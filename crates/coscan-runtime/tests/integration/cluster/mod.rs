@@ -176,7 +176,7 @@ async fn a_scan_that_is_dropped_takes_back_what_it_asked_for() {
 
 #[tokio::test]
 async fn a_table_may_go_while_others_read_it() {
-    // Before the owner is asked, and while it answers.
+    // One is held up before the owner is asked, and one while it answers.
     for held_up in [1, 0] {
         let mut servers = Servers::start(2, pool_for_all(), sharing(Sharing::All)).await;
         let own = servers.tables.remove(1);

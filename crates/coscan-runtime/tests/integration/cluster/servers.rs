@@ -24,7 +24,7 @@ use url::Url;
 
 use crate::common::{CHUNK_ROWS, assert_free, file_bytes, ids, in_time, manager_with, sorted};
 
-/// Each file is one extent, so that each server owns some of them.
+/// The number of files. Each is one extent, so that each server owns some of them.
 pub(crate) const FILES: usize = 16;
 pub(crate) const ROWS_OF_FILE: u64 = 4 * CHUNK_ROWS;
 pub(crate) const ROWS: u64 = FILES as u64 * ROWS_OF_FILE;
@@ -34,13 +34,13 @@ pub(crate) const ROWS: u64 = FILES as u64 * ROWS_OF_FILE;
 pub(crate) struct Wires {
     clusters: OnceLock<Vec<Arc<Cluster>>>,
     cut_off: Mutex<BTreeSet<NodeId>>,
-    /// This server is cut off before the next request to it comes.
+    /// The server that is cut off before the next request to it comes.
     pub(crate) cut_off_when_asked: Mutex<Option<NodeId>>,
     /// Requests that did not reach a server that is cut off, and answers that did not come from it.
     pub(crate) lost: AtomicUsize,
     /// Fragments that went from one server to the next.
     pub(crate) fragments_carried: AtomicUsize,
-    /// What others send to this server waits.
+    /// The server for which messages are held up.
     pub(crate) held_up: watch::Sender<Option<NodeId>>,
     queues: Vec<UnboundedSender<Queued>>,
     fragments: Vec<UnboundedSender<OutgoingFragment>>,
@@ -108,13 +108,13 @@ impl Wires {
 }
 
 impl Wires {
-    /// Carries fragments, each once its receiver has space. Nobody takes those for a server that is cut off.
+    /// Carries fragments, each once its receiver has space. Fragments for a server that is cut off are not taken.
     async fn carry(self: Arc<Self>, from: NodeId, mut queue: UnboundedReceiver<OutgoingFragment>) {
         while let Some(fragment) = queue.recv().await {
             let to = &self.clusters.get().unwrap()[fragment.to.0 as usize];
             let is_cut_off = || self.is_cut_off(fragment.to) || self.is_cut_off(from);
             let Some(bytes) = fragment.bytes().filter(|_| !is_cut_off()) else { continue };
-            // Where nothing goes round any more, nobody takes it.
+            // If nothing goes round any more, the fragment is not taken.
             let Some(space) = to.fragment_space().await else { continue };
             assert!(fragment.header.fragment.len_bytes() <= space.bytes_max());
             self.fragments_carried.fetch_add(1, Ordering::Relaxed);
@@ -236,7 +236,7 @@ impl Servers {
         .await;
     }
 
-    /// A server is gone: nothing reaches it, nothing comes from it.
+    /// Cuts a server off: nothing reaches it, nothing comes from it.
     pub(crate) fn cut_off(&self, server: usize) {
         self.wires.cut_off.lock().unwrap().insert(NodeId(server as u64));
     }
@@ -244,7 +244,7 @@ impl Servers {
     pub(crate) async fn assert_free(&self, servers: impl IntoIterator<Item = usize>) {
         for server in servers {
             let manager = &self.managers[server];
-            // The others say last that they need nothing any more.
+            // The others announce last that they need nothing any more.
             in_time(async {
                 manager.evict_unneeded();
                 while manager.report().pool_held_bytes > 0 {

@@ -24,7 +24,7 @@ pub(crate) struct Clustered {
 }
 
 impl Clustered {
-    /// A file for each of these numbers of rows, in row groups of so many rows and data pages of a hundred.
+    /// Makes a file for each of these numbers of rows, in row groups of `group_rows` rows and data pages of a hundred.
     pub(crate) async fn new(keys: Vec<i64>, file_rows: &[usize], group_rows: usize) -> Self {
         let values = Arc::new(Int64Array::from(keys.clone()));
         let mut clustered = Self::of_values(values, file_rows, group_rows).await;
@@ -32,7 +32,7 @@ impl Clustered {
         clustered
     }
 
-    /// With keys of any type.
+    /// Makes the files with keys of any type.
     pub(crate) async fn of_values(
         values: ArrayRef,
         file_rows: &[usize],
@@ -82,7 +82,7 @@ impl Clustered {
     }
 }
 
-/// What `text` is in a row.
+/// The value of `text` in a row.
 pub(crate) fn text_of(row: i64) -> String {
     format!("this is row {row} of the table")
 }

@@ -1,4 +1,4 @@
-//! Small tables in memory, behind whatever store a test wants.
+//! Small tables in memory, behind any store that a test provides.
 
 pub(crate) mod clustered;
 pub(crate) mod stores;
@@ -26,7 +26,7 @@ use tokio::runtime::Handle;
 /// Rows of a chunk of the test table.
 pub(crate) const CHUNK_ROWS: u64 = 1000;
 
-/// Enough for everything.
+/// A size that is enough for everything.
 pub(crate) const LARGE: u64 = 64 << 20;
 
 /// The bytes of a Parquet file of `rows` rows: `id` counts from 0, `twice` is the double, `text` spells it out.
@@ -34,12 +34,13 @@ pub(crate) fn file_bytes(rows: u64, compression: Compression) -> Vec<u8> {
     paged_file_bytes(rows, compression, CHUNK_ROWS as usize)
 }
 
-/// The same in data pages of so many rows: the more there are, the more chunks a row group can be split into.
+/// The bytes of the file in data pages of `page_rows` rows. The more there are, the more chunks a row group can be
+/// split into.
 pub(crate) fn paged_file_bytes(rows: u64, compression: Compression, page_rows: usize) -> Vec<u8> {
     grouped_file_bytes(rows, compression, page_rows, CHUNK_ROWS as usize)
 }
 
-/// The same in row groups of so many rows.
+/// The bytes of the file in row groups of `group_rows` rows.
 pub(crate) fn grouped_file_bytes(
     rows: u64,
     compression: Compression,
@@ -77,12 +78,12 @@ pub(crate) fn grouped_file_bytes(
     writer.into_inner().unwrap()
 }
 
-/// What column `text` holds for an id.
+/// The value of column `text` for an id.
 pub(crate) fn text_of(id: i64) -> String {
     format!("row number {id} of the table")
 }
 
-/// A store with one test file, and what is asked of it.
+/// A store with one test file, and counts of the requests to it.
 pub(crate) struct Fixture {
     pub files: Arc<InMemory>,
     pub metrics: Arc<StoreMetrics>,
@@ -94,7 +95,7 @@ impl Fixture {
         Self::of_bytes(rows, file_bytes(rows, Compression::UNCOMPRESSED)).await
     }
 
-    /// With a file that is made elsewhere.
+    /// A fixture with a file that is made elsewhere.
     pub(crate) async fn of_bytes(rows: u64, bytes: Vec<u8>) -> Self {
         let fixture = Self { files: Arc::default(), metrics: StoreMetrics::with_log(), rows };
         fixture.replace_file(bytes).await;
@@ -114,7 +115,7 @@ impl Fixture {
         self.table_of_chunks(CHUNK_ROWS, wrap).await
     }
 
-    /// The same in chunks of so many rows. A row group of the file has [`CHUNK_ROWS`].
+    /// The table in chunks of this number of rows. A row group of the file has [`CHUNK_ROWS`].
     pub(crate) async fn table_of_chunks(
         &self,
         chunk_rows: u64,
@@ -123,7 +124,7 @@ impl Fixture {
         self.table_opened(FileOptions { chunk_rows, ..FileOptions::default() }, wrap).await
     }
 
-    /// The same, opened like this.
+    /// The table, opened with these options.
     pub(crate) async fn table_opened(
         &self,
         options: FileOptions,
@@ -199,7 +200,7 @@ pub(crate) fn int64s(batch: &RecordBatch, column: usize) -> Vec<i64> {
     (0..array.len()).map(|row| array.value(row)).collect()
 }
 
-/// Sorted.
+/// The values, sorted.
 pub(crate) fn sorted(mut values: Vec<i64>) -> Vec<i64> {
     values.sort_unstable();
     values
@@ -210,20 +211,20 @@ pub(crate) fn are_rows(ids: Result<Vec<i64>, ScanError>, rows: Range<u64>) -> bo
     sorted(ids.unwrap()).into_iter().eq(rows.start as i64..rows.end as i64)
 }
 
-/// The result, which must come: nothing may hang. With the clock paused the hour passes at once.
+/// The result, which must come, since nothing may hang. With the clock paused the hour passes at once.
 pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> T {
     let hour = Duration::from_secs(3600);
     tokio::time::timeout(hour, work).await.expect("nothing hangs")
 }
 
-/// The manager holds nothing once the loads in flight have ended.
+/// Asserts that the manager holds nothing once the loads in flight have ended.
 pub(crate) async fn assert_free(manager: &BufferManager) {
     assert_idle(manager).await;
     manager.evict_unneeded();
     assert_eq!(manager.report().pool_held_bytes, 0);
 }
 
-/// The manager holds nothing but pages once the loads in flight have ended.
+/// Asserts that the manager holds nothing but pages once the loads in flight have ended.
 pub(crate) async fn assert_idle(manager: &BufferManager) {
     in_time(async {
         while manager.report().loads_in_flight > 0 {

@@ -1,4 +1,4 @@
-//! A store that does with each read what a test says.
+//! A store whose reads have the results that a test chooses.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,15 +13,15 @@ use object_store::{
 };
 use tokio::sync::watch;
 
-/// What becomes of a read.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Answer,
     Fail,
-    /// No answer ever.
+    /// There is no answer, ever.
     Hang,
     Panic,
-    /// One byte too few.
+    /// The answer is one byte too short.
     Short,
 }
 
@@ -68,7 +68,7 @@ impl FatedStore {
         Arc::new(Self { inner, gate: Gate::opened(), judge: Arc::new(judge) })
     }
 
-    /// All reads are answered while the gate is open.
+    /// A store that answers reads while the gate is open.
     pub(crate) fn gated(inner: Arc<dyn ObjectStore>, gate: &Gate) -> Arc<dyn ObjectStore> {
         Arc::new(Self { inner, gate: gate.clone(), judge: Arc::new(|_| Fate::Answer) })
     }

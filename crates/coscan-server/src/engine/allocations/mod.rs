@@ -1,8 +1,8 @@
-//! Queries that allocate far more than they reserve. Operators reserve what they keep, but not all that they make in one
-//! step, and some keep what they do not reserve. While the process has more memory than it may, the query that has allocated
-//! most without reserving it is ended, by a [`watch`](AllocationWatch) over all of them.
+//! Limits queries that allocate far more than they reserve. Operators reserve the memory that they keep, but not all
+//! that they allocate in one step. Some also keep memory that they do not reserve. While the process has more memory
+//! than it may, an [`AllocationWatch`] over all queries ends the query that has allocated most without reserving it.
 //!
-//! What a query allocates is what the threads that run its steps allocate meanwhile, less what they free, without decoded
+//! The allocations of a query are those of the threads that run its steps, less what they free, without decoded
 //! columns, which all queries share.
 
 mod watch;
@@ -20,13 +20,13 @@ use crate::queries::{ErrorKind, QueryError};
 pub(super) use watch::AllocationWatch;
 pub use watch::{Allocator, set_allocator};
 
-/// What one query has allocated.
+/// The allocations of one query.
 #[derive(Debug)]
 pub(super) struct Allocations {
     watch: Arc<AllocationWatch>,
     user: Arc<str>,
     reserved: Arc<dyn MemoryPool>,
-    /// Less what was freed and handed over.
+    /// The allocated bytes, less those that were freed or handed over.
     bytes: AtomicI64,
     ended: Sender<Option<QueryError>>,
 }
@@ -53,7 +53,7 @@ impl Allocations {
         result
     }
 
-    /// Others free these rows. Those of decoded columns were not counted, so this may be too much.
+    /// Subtracts rows that others free. The memory of decoded columns was not counted, so this may subtract too much.
     pub(super) fn hand_over(&self, batch: &RecordBatch) {
         if self.watch.allocator().is_some() {
             let bytes: usize = batch.columns().iter().map(slice_bytes).sum();
@@ -61,7 +61,8 @@ impl Allocations {
         }
     }
 
-    /// Never far below none: what others have made before must not hide what comes.
+    /// Adds to the bytes, which never fall far below zero. Otherwise memory that others have allocated would hide later
+    /// allocations.
     fn add(&self, bytes: i64) {
         let least = -self.watch.suspect_bytes().cast_signed();
         let add = |held: i64| Some(held.saturating_add(bytes).max(least));
@@ -73,7 +74,7 @@ impl Allocations {
         allocated.saturating_sub(self.reserved.reserved() as u64)
     }
 
-    /// What it has in all.
+    /// All bytes that the query holds.
     fn held_bytes(&self) -> u64 {
         let allocated = u64::try_from(self.bytes.load(Ordering::Relaxed)).unwrap_or(0);
         allocated.max(self.reserved.reserved() as u64)
@@ -93,7 +94,7 @@ impl Allocations {
         self.ended.send_replace(Some(QueryError::new(ErrorKind::Memory, text)));
     }
 
-    /// Completes once the query must end, with the reason.
+    /// Completes with the reason once the query must end.
     pub(super) async fn exceeded(&self) -> QueryError {
         let mut ended = self.ended.subscribe();
         match ended.wait_for(Option::is_some).await.map(|error| error.clone()) {
@@ -103,7 +104,7 @@ impl Allocations {
     }
 }
 
-/// Bytes of the values of an array, without what its buffers hold for others.
+/// The bytes of the values of an array, without other values in its buffers.
 fn slice_bytes(array: &ArrayRef) -> usize {
     let texts = match array.data_type() {
         DataType::Utf8View => array.as_string_view().total_buffer_bytes_used(),

@@ -16,7 +16,7 @@ thread_local! {
     static THREAD: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Tests that run at the same time must not see each other's process. To give back frees all.
+/// Creates a watch with a process of its own, since tests run at the same time. Giving back frees `$given_back` bytes.
 macro_rules! watch {
     ($resident:ident, $given_back:expr) => {{
         static RESIDENT: AtomicU64 = AtomicU64::new(0);
@@ -79,13 +79,21 @@ fn the_query_that_took_most_ends_once_the_process_has_too_much() {
 fn many_queries_of_one_user_count_together() {
     let resident: &AtomicU64;
     let watch = watch!(resident, 0);
-    resident.store(2000 << 20, Ordering::Relaxed);
     let other = watch.query(&"bob".into(), &pool());
     allocate(&other, 40 * MIB);
     let queries: Vec<_> = (0..8).map(|_| watch.query(&"ann".into(), &pool())).collect();
-    queries.iter().zip(9..).for_each(|(query, mib)| allocate(query, mib * MIB));
-    let ended = queries.iter().filter(|query| error(query).is_some()).count();
-    assert!(ended > 0 && error(&other).is_none(), "{ended}");
+    queries.iter().for_each(|query| allocate(query, 7 * MIB));
+    resident.store(2000 << 20, Ordering::Relaxed);
+    queries.iter().for_each(|query| allocate(query, 0));
+    assert!(queries.iter().all(|query| error(query).is_none()), "each is too small");
+    queries.iter().for_each(|query| allocate(query, 3 * MIB));
+    assert_eq!(queries.iter().filter(|query| error(query).is_some()).count(), 1);
+    assert_eq!(error(&other), None);
+    allocate(&other, 60 * MIB);
+    for query in queries.iter().chain([&other]) {
+        allocate(query, 0);
+    }
+    assert!(error(&other).is_some(), "small queries of another user do not protect it");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The memory of the process, and who is to blame for too much of it.
+//! Watches the memory of the process, and finds the query that holds too much of it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -9,45 +9,47 @@ use datafusion::execution::memory_pool::MemoryPool;
 
 use super::Allocations;
 
-/// The allocator of the program. Without it, nothing bounds what queries allocate and do not reserve.
+/// The functions of the program's allocator. Without them, nothing bounds memory that queries allocate and do not
+/// reserve.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator {
-    /// What the calling thread has allocated, less what it has freed, in bytes.
+    /// The bytes that the calling thread has allocated, less those it has freed.
     pub thread_bytes: fn() -> i64,
-    /// What the process has of the system, freed memory that the allocator keeps for later included, in bytes.
+    /// The bytes that the process has from the system, including freed memory that the allocator keeps for later.
     pub resident_bytes: fn() -> u64,
-    /// Gives such memory back to the system.
+    /// Returns such memory to the system.
     pub give_back: fn(),
 }
 
 static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
 
-/// Tells the servers of this process which allocator it has. Only the first call counts, and only for servers that start
+/// Sets the allocator of this process for its servers. Only the first call counts, and only for servers that start
 /// afterwards.
 pub fn set_allocator(allocator: Allocator) {
     let _only_once = ALLOCATOR.set(allocator);
 }
 
-/// No query is ended unless those of its user have one of so many parts of the memory beside what they reserved.
+/// The divisor of the server's memory that gives the minimum of unreserved bytes of a user whose queries may be ended.
 const SUSPECT_DIVISOR: u64 = 16;
 
-/// Nor for less than this, in bytes: batches of wide rows that are on their way.
+/// The lower limit of that minimum, in bytes, which batches of wide rows may reach.
 const SUSPECT_BYTES_MIN: u64 = 32 << 20;
 
-/// Queries that have less, in bytes, are not the reason.
+/// Queries that hold fewer bytes are not ended.
 pub(super) const QUERY_BYTES_MIN: u64 = 8 << 20;
 
-/// Beside what it has without queries, the process may have so many tenths of the memory.
+/// The memory that the process may have beyond its memory without queries, in tenths of the server's memory.
 const PROCESS_TENTHS: u64 = 11;
 
-/// How often the process looks whether it has too much memory, and at least if to give back has not helped.
+/// The interval of checks whether the process has too much memory. The second interval applies if returning memory has
+/// not helped.
 const GIVE_BACK_EVERY: Duration = Duration::from_millis(100);
 const GIVE_BACK_AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
-/// What helps: one of so many parts of the memory.
+/// The divisor of the server's memory that gives the minimum of returned bytes that count as help.
 const HELP_DIVISOR: u64 = 64;
 
-/// How often it looks who is to blame: what was ended needs some time to end.
+/// The interval of searches for a query to end, since an ended query needs some time to free its memory.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The allocations of all queries.
@@ -55,7 +57,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(in crate::engine) struct AllocationWatch {
     allocator: Option<Allocator>,
     manager: BufferManager,
-    /// What the process had when the first query came, in bytes, without what the budget counts.
+    /// The bytes of the process when the first query started, without those that the budget counts.
     idle_bytes: OnceLock<u64>,
     queries: Mutex<Vec<Weak<Allocations>>>,
     looked: Mutex<Option<Instant>>,
@@ -63,7 +65,7 @@ pub(in crate::engine) struct AllocationWatch {
 }
 
 impl AllocationWatch {
-    /// Over a server with this manager's memory.
+    /// Creates the watch for a server with this manager's memory.
     pub(in crate::engine) fn new(manager: &BufferManager) -> Arc<Self> {
         Self::with(ALLOCATOR.get().copied(), manager, LOOK_EVERY)
     }
@@ -78,7 +80,7 @@ impl AllocationWatch {
         Arc::new(Self { allocator, manager, idle_bytes, queries, looked, look_every })
     }
 
-    /// A query of a user that reserves its memory in a pool of its own.
+    /// The allocations of a new query of a user, which reserves its memory in a pool of its own.
     pub(in crate::engine) fn query(
         self: &Arc<Self>,
         user: &Arc<str>,
@@ -99,12 +101,12 @@ impl AllocationWatch {
         self.allocator
     }
 
-    /// How much of a user's queries is too much when memory is short, in bytes.
+    /// The bytes of a user's queries that are too much when memory is short.
     pub(super) fn suspect_bytes(&self) -> u64 {
         (self.memory_bytes() / SUSPECT_DIVISOR).max(SUSPECT_BYTES_MIN)
     }
 
-    /// What the process has that the budget does not count.
+    /// The bytes of the process that the budget does not count.
     fn beside_budget_bytes(&self, allocator: Allocator) -> u64 {
         let ManagerReport {
             pool_held_bytes, decoded_bytes, operator_bytes, metadata_bytes, ..
@@ -126,8 +128,8 @@ impl AllocationWatch {
         idle_bytes + self.memory_bytes() / 10 * PROCESS_TENTHS
     }
 
-    /// Gives memory back to the system whenever the process has too much of it. Allocators keep what is freed for some
-    /// seconds, since to ask for it again costs time.
+    /// Returns memory to the system whenever the process has too much of it. Allocators keep freed memory for some
+    /// seconds, since requesting it again costs time.
     pub(in crate::engine) async fn give_back(&self) {
         let Some(allocator) = self.allocator else { return };
         let mut every = GIVE_BACK_EVERY;
@@ -148,11 +150,11 @@ impl AllocationWatch {
         }
     }
 
-    /// Ends the largest query of the user who has allocated most, if the process has too much memory even without queries
-    /// that are about to end. What the queries of a user have counts together: many small ones are as bad as a large one.
+    /// Ends the query that is to blame, if the process has too much memory even without queries that are about to end.
+    /// The queries of a user count together as well, since many small ones take as much as a large one.
     pub(super) fn look(&self) {
         let Some(allocator) = self.allocator else { return };
-        // One looks at a time.
+        // Only one thread at a time searches.
         let Ok(mut looked) = self.looked.try_lock() else { return };
         if looked.is_some_and(|looked| looked.elapsed() < self.look_every) {
             return;
@@ -164,24 +166,31 @@ impl AllocationWatch {
         if (allocator.resident_bytes)() <= most {
             return;
         }
+        // Returning memory takes time, and another task does so now and then.
+        let Some(query) = self.to_blame(&queries) else { return };
         (allocator.give_back)();
-        if (allocator.resident_bytes)() <= most {
-            return;
-        }
-        let mut users: BTreeMap<&str, (u64, Vec<(u64, &Allocations)>)> = BTreeMap::new();
-        for query in queries.iter().filter(|query| !query.has_ended()) {
-            let bytes = query.unreserved_bytes();
-            let (sum, of_user) = users.entry(query.user()).or_default();
-            *sum += bytes;
-            of_user.push((bytes, query));
-        }
-        let most = users.into_values().max_by_key(|(sum, _)| *sum);
-        let Some((_, queries)) = most.filter(|(sum, _)| *sum >= self.suspect_bytes()) else {
-            return;
-        };
-        let largest = queries.into_iter().max_by_key(|(bytes, _)| *bytes);
-        if let Some((_, query)) = largest.filter(|(bytes, _)| *bytes >= QUERY_BYTES_MIN) {
+        if (allocator.resident_bytes)() > most {
             query.end();
         }
+    }
+
+    /// Returns the query that has allocated most, if that is much. Otherwise returns the largest query of the user whose
+    /// queries have allocated most together, if that is much.
+    fn to_blame<'a>(&self, queries: &'a [Arc<Allocations>]) -> Option<&'a Allocations> {
+        let queries = queries.iter().filter(|query| !query.has_ended());
+        let sizes = queries.map(|query| (query.unreserved_bytes(), &**query));
+        let sizes: Vec<_> = sizes.filter(|(bytes, _)| *bytes >= QUERY_BYTES_MIN).collect();
+        let (bytes, largest) = sizes.iter().copied().max_by_key(|(bytes, _)| *bytes)?;
+        if bytes >= self.suspect_bytes() {
+            return Some(largest);
+        }
+        let mut users: BTreeMap<&str, u64> = BTreeMap::new();
+        for (bytes, query) in &sizes {
+            *users.entry(query.user()).or_default() += bytes;
+        }
+        let (user, bytes) = users.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+        let own = sizes.into_iter().filter(|(_, query)| query.user() == user);
+        let largest = own.max_by_key(|(bytes, _)| *bytes).map(|(_, query)| query);
+        largest.filter(|_| bytes >= self.suspect_bytes())
     }
 }

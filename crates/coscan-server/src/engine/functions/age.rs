@@ -32,7 +32,7 @@ impl ScalarUDFImpl for Age {
         &self.0
     }
 
-    /// The age of a transaction, of which there are none, is a number.
+    /// The age of a transaction is a number. There are no transactions.
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         let is_time = |of: &DataType| of.is_temporal() || of.is_string() || of.is_null();
         match arguments {
@@ -69,7 +69,8 @@ impl ScalarUDFImpl for Age {
     }
 }
 
-/// From the earlier time on: whole months, then days, then the rest. Days that are left are those of the earlier month.
+/// The interval from the earlier time: whole months, then days, then the rest. Remaining days are those of the earlier
+/// month.
 fn between(later: NaiveDateTime, earlier: NaiveDateTime) -> Option<IntervalMonthDayNano> {
     if later < earlier {
         let IntervalMonthDayNano { months, days, nanoseconds } = between_ordered(earlier, later)?;
@@ -106,7 +107,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// What PostgreSQL 15 answers.
+    /// The expected texts are answers of PostgreSQL 15.
     #[test]
     fn ages_are_those_of_postgresql() {
         let time = |text: &str| NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M").unwrap();

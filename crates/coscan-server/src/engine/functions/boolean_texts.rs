@@ -1,4 +1,4 @@
-//! Texts that stand for booleans beside booleans, as in `flag = 't'`: in PostgreSQL, a literal has the type that it is
+//! Texts that stand for booleans beside booleans, as in `flag = 't'`. In PostgreSQL, a literal has the type that it is
 //! compared with.
 
 use arrow::datatypes::DataType;
@@ -11,7 +11,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-/// Gives such literals their type.
+/// Converts such literals to booleans.
 #[derive(Debug)]
 pub(in crate::engine) struct BooleanTexts;
 
@@ -30,7 +30,7 @@ impl ExprPlanner for BooleanTexts {
     }
 }
 
-/// The planner is not asked about these.
+/// Rewrites the expressions for which the planner does not call expression planners.
 impl FunctionRewrite for BooleanTexts {
     fn name(&self) -> &str {
         "BooleanTexts"
@@ -56,7 +56,7 @@ impl FunctionRewrite for BooleanTexts {
     }
 }
 
-/// Gives a literal beside a boolean its type; whether there is one.
+/// Converts a literal beside a boolean. Returns whether there is one.
 fn give_type(left: &mut Expr, right: &mut Expr, schema: &DFSchema) -> bool {
     let is_boolean =
         |side: &Expr| side.get_type(schema).is_ok_and(|data_type| data_type == DataType::Boolean);
@@ -68,7 +68,7 @@ fn give_type(left: &mut Expr, right: &mut Expr, schema: &DFSchema) -> bool {
     true
 }
 
-/// The literal for a text that stands for a boolean.
+/// The boolean literal for a text, if it stands for one.
 fn boolean(expression: &Expr) -> Option<Expr> {
     let Expr::Literal(value, _) = expression else { return None };
     let text = value.try_as_str()??.trim().to_ascii_lowercase();

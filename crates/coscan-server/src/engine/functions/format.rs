@@ -14,7 +14,8 @@ pub(super) fn format() -> ScalarUDF {
     ScalarUDF::new_from_impl(Format(Signature::variadic_any(Volatility::Immutable)))
 }
 
-/// `format(form, values…)`: `%s` is a value, `%I` one that is quoted as a name, `%L` one that is quoted as a text.
+/// `format(form, values…)`: `%s` stands for a value, `%I` for a value quoted as a name, `%L` for a value quoted as a
+/// text.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Format(Signature);
 
@@ -65,7 +66,7 @@ impl ScalarUDFImpl for Format {
     }
 }
 
-/// A text in quotes. Names are quoted only if they need it.
+/// A text in quotes. Names are quoted only if necessary.
 pub(super) fn quoted(text: &str, quote: char) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if quote == '"' && text.chars().all(is_plain) && !text.is_empty() {

@@ -19,8 +19,8 @@ pub(super) fn json_build_object() -> ScalarUDF {
     ScalarUDF::new_from_impl(JsonBuildObject(signature))
 }
 
-/// `json_build_object(key, value, …)`: a JSON object as text, in the form of PostgreSQL. Values other than numbers and
-/// truth values become texts.
+/// `json_build_object(key, value, …)` returns a JSON object as text, in the form of PostgreSQL. Values other than
+/// numbers and booleans become texts.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct JsonBuildObject(Signature);
 
@@ -72,7 +72,7 @@ fn object(columns: &[(DataType, ArrayRef)], row: usize) -> Result<Option<String>
     Ok(Some(format!("{{{}}}", members.join(", "))))
 }
 
-/// Whether a value is written as it is: a truth value or a finite number.
+/// Whether a value is written without quotes, which applies to booleans and finite numbers.
 fn is_literal(of: &DataType, value: &str) -> bool {
     matches!(of, DataType::Boolean) || of.is_numeric() && value.parse::<Number>().is_ok()
 }

@@ -1,10 +1,11 @@
-//! Patterns of LIKE with another escape character than the backslash, and of SIMILAR TO, in forms that DataFusion has.
+//! Converts patterns of LIKE with an escape character other than the backslash, and of SIMILAR TO, to forms that
+//! DataFusion has.
 
 use datafusion::error::{DataFusionError, Result};
 
 use crate::engine::errors::invalid_value;
 
-/// The escape character of a pattern; `None` for the empty text.
+/// The escape character of a pattern, or `None` for the empty text.
 fn escape_of(text: &str) -> Result<Option<char>> {
     let mut characters = text.chars();
     match (characters.next(), characters.next()) {
@@ -34,8 +35,8 @@ fn ends_with_escape() -> DataFusionError {
     invalid_value("a pattern must not end with its escape character")
 }
 
-/// A regular expression for a pattern of SIMILAR TO. It matches whole texts: `%` and `_` are those of LIKE; `|`, `*`, `+`,
-/// `?`, `{…}`, `(…)`, `[…]` are those of regular expressions.
+/// A regular expression for a pattern of SIMILAR TO. It matches whole texts. `%` and `_` have the meaning that they
+/// have in LIKE. `|`, `*`, `+`, `?`, `{…}`, `(…)`, `[…]` have the meaning that they have in regular expressions.
 pub(in crate::engine) fn similar_to_escape(pattern: &str, escape: &str) -> Result<String> {
     let escape = escape_of(escape)?;
     let (mut regex, mut characters) = ("^(?s:".to_owned(), pattern.chars().peekable());
@@ -65,7 +66,7 @@ pub(in crate::engine) fn similar_to_escape(pattern: &str, escape: &str) -> Resul
     Ok(regex)
 }
 
-/// The rest of a class such as `[^a-z[:digit:]]`.
+/// Adds the rest of a class such as `[^a-z[:digit:]]`.
 fn push_class(
     regex: &mut String,
     characters: &mut std::iter::Peekable<std::str::Chars<'_>>,
@@ -101,7 +102,7 @@ fn push_class(
     Err(invalid_value("a pattern has a [ without its ]"))
 }
 
-/// A character that stands for itself.
+/// Adds a character that stands for itself.
 fn push_plain(regex: &mut String, character: char) {
     if r"\.+*?()|[]{}^$#&-~".contains(character) {
         regex.push('\\');

@@ -1,5 +1,5 @@
-//! Functions that PostgreSQL clients call, in addition to those of datafusion-pg-catalog, and bounds for those that make
-//! much of little (`bounded`).
+//! Functions that PostgreSQL clients call, in addition to those of datafusion-pg-catalog, and limits for functions
+//! whose results may be much larger than their arguments (`bounded`).
 
 mod age;
 mod boolean_texts;
@@ -32,7 +32,7 @@ pub(super) use boolean_texts::BooleanTexts;
 pub(super) use bounded::{BoundFunctions, check_aggregates};
 pub(super) use patterns::Patterns;
 
-/// Texts about objects, of which there are none: comments, definitions, places.
+/// Functions that return texts about objects, of which there are none: comments, definitions, places.
 const NO_TEXT: [&str; 20] = [
     "acldefault",
     "col_description",
@@ -56,7 +56,7 @@ const NO_TEXT: [&str; 20] = [
     "pg_describe_object",
 ];
 
-/// Sizes and times that are not known.
+/// Functions that return sizes and times that are not known.
 const NO_NUMBER: [&str; 7] = [
     "inet_server_port",
     "pg_database_size",
@@ -67,7 +67,7 @@ const NO_NUMBER: [&str; 7] = [
     "pg_total_relation_size",
 ];
 
-/// What is listed can be named without its schema, and used.
+/// Functions that return true, since listed objects can be named without their schema, and used.
 const TRUE: [&str; 17] = [
     "has_column_privilege",
     "has_function_privilege",
@@ -90,7 +90,7 @@ const TRUE: [&str; 17] = [
 
 const FALSE: [&str; 3] = ["pg_column_is_updatable", "pg_is_in_recovery", "pg_is_other_temp_schema"];
 
-/// Those that are the same for all users.
+/// The functions that are the same for all users.
 ///
 /// # Errors
 /// If the table of types cannot be read.
@@ -107,7 +107,7 @@ pub(super) fn of_all(tables: &PgCatalogStaticTables) -> Result<Vec<ScalarUDF>> {
         constant("pg_encoding_to_char", text("UTF8")),
         constant("pg_get_userbyid", text("postgres")),
         constant("pg_postmaster_start_time", start_time()),
-        // There are no locks that a client can take.
+        // Clients cannot take locks.
         constant("pg_advisory_unlock_all", text("")),
         constant("pg_char_to_encoding", ScalarValue::from(6)),
         constant("pg_my_temp_schema", ScalarValue::from(0)),
@@ -122,21 +122,21 @@ pub(super) fn of_all(tables: &PgCatalogStaticTables) -> Result<Vec<ScalarUDF>> {
     Ok(constants.chain(texts::of_texts()).chain(others).collect())
 }
 
-/// The time of this call: the server starts.
+/// The current time, when the server starts.
 fn start_time() -> ScalarValue {
     let now = chrono::Utc::now().timestamp_micros();
     ScalarValue::TimestampMicrosecond(Some(now), Some("UTC".into()))
 }
 
-/// Those that depend on the session.
+/// The functions that depend on the session.
 pub(super) fn of_session(session: &Session, queries: &Arc<Queries>) -> Vec<ScalarUDF> {
-    // `current_user` is taken for a call of it, too.
+    // `current_user` also becomes a call of it.
     let name = constant("session_user", ScalarValue::from(session.user.name.as_str()));
     let others = [name, cancel_function(queries, &session.user)];
     settings::of_session(session).into_iter().chain(others).collect()
 }
 
-/// A function that returns the same value for any arguments.
+/// A function that returns the same value for all arguments.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Constant {
     name: &'static str,

@@ -1,5 +1,5 @@
-//! Patterns of dates as in PostgreSQL, `YYYY-MM-DD`, in place of those of strftime that DataFusion knows. What has no
-//! equal there is refused: it would be copied into the result.
+//! Replaces patterns of dates as in PostgreSQL, `YYYY-MM-DD`, by those of strftime, which DataFusion uses. Patterns
+//! without an equivalent are refused, since they would be copied into the result.
 
 use datafusion::common::DFSchema;
 use datafusion::common::ScalarValue;
@@ -13,10 +13,11 @@ use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 /// Functions whose second argument is a pattern.
 const FUNCTIONS: [&str; 3] = ["to_char", "to_date", "to_timestamp"];
 
-/// The longest pattern: a few bytes of it may be a long text for each row.
+/// The maximum length of a pattern, since a few of its bytes may produce a long text for each row.
 const PATTERN_BYTES_MAX: usize = 1024;
 
-/// Words of PostgreSQL, longer ones first, and what they are in strftime. `None`: it has nothing equal.
+/// Words of PostgreSQL's patterns, longer ones first, with their equivalents in strftime. `None` if there is no
+/// equivalent.
 const WORDS: [(&str, Option<&str>); 47] = [
     ("FMMonth", Some("%B")),
     ("FMDay", Some("%A")),

@@ -1,4 +1,4 @@
-//! Functions that read and change the settings of a session, and ask what it may read.
+//! Functions that read and change the settings of a session, or tell what it may read.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -23,7 +23,8 @@ use crate::users::User;
 pub(super) fn of_session(session: &Session) -> [ScalarUDF; 4] {
     let function = |name, arguments: &[usize], result, kind| {
         let arguments = arguments.iter().map(|count| TypeSignature::Any(*count)).collect();
-        // What SET changes within a statement is not seen by it, as settings are taken when it begins.
+        // A statement does not see changes that SET makes while it runs, since settings are taken
+        // at its start.
         let volatility = if kind == Kind::Set { Volatility::Volatile } else { Volatility::Stable };
         ScalarUDF::new_from_impl(OfSession {
             name,
@@ -49,7 +50,7 @@ enum Kind {
     Get,
     /// `set_config(name, value, is_local)`.
     Set,
-    /// `has_table_privilege(user, table, privilege)`, the user being left out or not.
+    /// `has_table_privilege(user, table, privilege)`, where the user may be left out.
     HasPrivilege,
     /// `to_regclass(table)`.
     FindTable,
@@ -99,7 +100,7 @@ impl OfSession {
         }
     }
 
-    /// Tables can be read only. Numbers are those of tables that the catalog lists.
+    /// Whether the user has a privilege. Tables can only be read. Numbers are those of tables that the catalog lists.
     fn has_privilege(&self, arguments: &[Option<&str>]) -> Option<bool> {
         let [user @ .., table, privilege] = arguments else { return None };
         let (table, privilege) = ((*table)?, (*privilege)?.to_ascii_lowercase());
@@ -144,7 +145,7 @@ impl ScalarUDFImpl for OfSession {
     }
 }
 
-/// Functions of one session are the same if their names are.
+/// Functions of one session are equal if their names are.
 impl PartialEq for OfSession {
     fn eq(&self, other: &Self) -> bool {
         self.kind == other.kind && Arc::ptr_eq(&self.settings, &other.settings)

@@ -19,7 +19,7 @@ fn pretty_sizes(arguments: &[ColumnarValue]) -> Result<ColumnarValue> {
     Ok(ColumnarValue::Array(Arc::new(texts) as ArrayRef))
 }
 
-/// As PostgreSQL shows bytes: up to 10,239 of them exactly, then the nearest number of the first unit that gives less
+/// Formats bytes as PostgreSQL does. At most 10,239 bytes are exact. More are rounded to the first unit that gives less
 /// than 10,240.
 fn pretty_size(bytes: i64) -> String {
     if bytes.unsigned_abs() < 10_240 {

@@ -1,5 +1,5 @@
-//! Text functions that DataFusion lacks, or has with other rules than PostgreSQL (`chr`), and those that casts become. They are
-//! NULL if any argument is.
+//! Text functions that DataFusion lacks, or that differ from those of PostgreSQL (`chr`), and functions that casts
+//! become. They return NULL if any argument is NULL.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl ScalarUDFImpl for TextFunction {
     }
 }
 
-/// There is one function of a name.
+/// There is one function of each name.
 impl PartialEq for TextFunction {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -109,7 +109,8 @@ fn quoted_literal(text: &str) -> String {
     }
 }
 
-/// A UUID in its usual form. PostgreSQL reads braces, capitals, and hyphens after any group of four digits, too.
+/// A UUID in its usual form. Like PostgreSQL, this also accepts braces, capitals, and hyphens after any group of four
+/// digits.
 fn uuid(text: &str) -> Result<String> {
     let invalid = || invalid_value(format!("invalid input syntax for type uuid: \"{text}\""));
     let inner = text.strip_prefix('{').map_or(Some(text), |text| text.strip_suffix('}'));
@@ -129,7 +130,7 @@ fn uuid(text: &str) -> Result<String> {
     Ok(digits)
 }
 
-/// A text that is JSON.
+/// Checks that a text is JSON.
 fn json(text: &str) -> Result<&str> {
     match serde_json::from_str::<serde::de::IgnoredAny>(text) {
         Ok(_) => Ok(text),
@@ -137,7 +138,7 @@ fn json(text: &str) -> Result<&str> {
     }
 }
 
-/// The character of a number, which is not zero: no text of PostgreSQL has it.
+/// The character with a number other than zero, since texts of PostgreSQL do not contain that character.
 fn chr(number: &str) -> Result<char> {
     let letter = number.parse().ok().and_then(char::from_u32);
     letter.filter(|letter| *letter != '\0').ok_or_else(|| {
@@ -145,7 +146,8 @@ fn chr(number: &str) -> Result<char> {
     })
 }
 
-/// The bytes of `\x` and hexadecimal digits, or of a text with escapes: `\000` for a byte in octal digits, `\\`.
+/// The bytes of `\x` and hexadecimal digits, or of a text with escapes: `\000` for a byte in octal digits, `\\` for a
+/// backslash.
 fn bytes(text: &str) -> Result<Vec<u8>> {
     let invalid = || invalid_value(format!("invalid input syntax for type bytea: \"{text}\""));
     let octal = |digits: &[u8]| {

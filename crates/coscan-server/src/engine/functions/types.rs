@@ -1,4 +1,4 @@
-//! Types by name.
+//! Functions on names of types.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
 
 use crate::engine::information_schema::sql_name;
 
-/// Types by their names in SQL, where `pg_type` has others.
+/// Names of types in SQL for which `pg_type` has other names.
 const TYPE_NAMES: [(&str, &str); 12] = [
     ("bigint", "int8"),
     ("bit varying", "varbit"),
@@ -30,7 +30,7 @@ const TYPE_NAMES: [(&str, &str); 12] = [
     ("timestamp without time zone", "timestamp"),
 ];
 
-/// `to_regtype(name)`: the number of a type, NULL if there is none of this name.
+/// `to_regtype(name)`: the number of a type, or NULL if there is no type of this name.
 pub(super) fn type_numbers(tables: &PgCatalogStaticTables) -> Result<ScalarUDF> {
     let mut numbers = HashMap::new();
     for batch in tables.pg_type.data() {

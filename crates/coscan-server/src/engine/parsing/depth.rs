@@ -1,5 +1,6 @@
-//! How deep an expression may be. Parsers, planners and operators walk expressions by recursion, and a chain such as
-//! `1 + 1 + …` is as deep as it is long: one of a hundred thousand terms would exhaust the stack and end the process.
+//! The maximum depth of expressions. Parsers, planners and operators visit expressions by recursion, and a chain such
+//! as `1 + 1 + …` is as deep as it is long. A chain of a hundred thousand terms would exhaust the stack and end the
+//! process.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -7,17 +8,17 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::too_complex;
 use crate::queries::QueryError;
 
-/// The most words and signs between two commas, or the ends of parentheses, unless few are operators. Each level of a
-/// chain has two or more, one of which is an operator.
+/// The maximum number of words and signs between two commas, or the ends of parentheses, unless there are few
+/// operators. Each level of a chain has two or more, one of which is an operator.
 const TOKENS_MAX: usize = 2_000;
 
-/// How many operators and keywords are few.
+/// The maximum number of operators and keywords that count as few.
 const OPERATORS_MAX: usize = 1_000;
 
-/// The most SELECTs, tables in FROM, joins and set operations of a text: each may add a level to the plan.
+/// The maximum number of SELECTs, tables in FROM, joins and set operations of a text. Each may add a level to the plan.
 const PARTS_MAX: usize = 500;
 
-/// What was read since the parenthesis that is open.
+/// The tokens since an open parenthesis.
 #[derive(Default)]
 struct Level {
     tokens: usize,
@@ -26,7 +27,7 @@ struct Level {
     in_from: bool,
 }
 
-/// Refuses texts with chains that are too long. Nesting in parentheses is limited by the parser.
+/// Refuses texts with chains that are too long. The parser limits the nesting of parentheses.
 pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), QueryError> {
     let (mut levels, mut level, mut parts) = (Vec::new(), Level::default(), 0);
     let tokens = tokens.iter().map(|token| &token.token);
@@ -77,8 +78,8 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Whether a token may be what joins two levels: all but names, literals, and what separates the branches of CASE (one
-/// CASE within another is limited by the parser). `before` are the two tokens before it.
+/// Whether a token may join two levels. All tokens may, except names, literals, and separators of the branches of CASE
+/// (the parser limits the nesting of CASE). `before` are the two preceding tokens.
 fn may_add_level(token: &Token, before: [&Token; 2]) -> bool {
     match token {
         Token::Number(..)

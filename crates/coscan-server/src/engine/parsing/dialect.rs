@@ -9,24 +9,26 @@ use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
-/// Steps of parsing that are admitted beyond those for each token: an expression or a SELECT that is begun is a step.
+/// The number of parsing steps that are allowed beyond those for each token. The start of an expression or of a SELECT
+/// is a step.
 const STEPS: usize = 10_000;
 
-/// Steps for each token. A text of which nothing is read twice has at most one.
+/// The number of steps for each token. A text of which nothing is parsed twice needs at most one.
 const STEPS_OF_TOKEN: usize = 8;
 
-/// The payload of the panic after too many steps.
+/// The payload of the panic that ends parsing after too many steps.
 pub(super) struct TooManySteps;
 
-/// PostgreSQL's dialect. The parser of sqlparser tries one form and then another, so that what is nested in `n` levels may
-/// be read `2^n` times: it panics with [`TooManySteps`] once that happens, as no other way leads out of the parser.
+/// PostgreSQL's dialect. The parser of sqlparser tries one form and then another, so that parts nested in `n` levels
+/// may be parsed `2^n` times. The dialect then panics with [`TooManySteps`], since there is no other way to leave the
+/// parser.
 #[derive(Debug)]
 pub(super) struct BoundedDialect {
     steps_left: Cell<usize>,
 }
 
 impl BoundedDialect {
-    /// For a text of so many tokens.
+    /// Creates the dialect for a text of `tokens` tokens.
     pub(super) fn new(tokens: usize) -> Self {
         Self { steps_left: Cell::new(STEPS + STEPS_OF_TOKEN * tokens) }
     }
@@ -41,7 +43,7 @@ impl BoundedDialect {
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
-/// Methods that answer as PostgreSQL's dialect does.
+/// Implements methods by those of PostgreSQL's dialect.
 macro_rules! as_in_postgres {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $name(&self, $($argument: $type),*) -> $result { POSTGRES.$name($($argument),*) })*
@@ -49,7 +51,7 @@ macro_rules! as_in_postgres {
 }
 
 impl Dialect for BoundedDialect {
-    /// The parser has special cases for PostgreSQL.
+    /// The type of PostgreSQL's dialect, for which the parser has special cases.
     fn dialect(&self) -> TypeId {
         POSTGRES.dialect()
     }
@@ -64,8 +66,8 @@ impl Dialect for BoundedDialect {
         POSTGRES.supports_top_before_distinct()
     }
 
-    /// With names that are expressions, each argument would be read twice, at each level of calls (apache/datafusion-sqlparser-rs,
-    /// issue 2378). Names that are words are read.
+    /// If names could be expressions, each argument would be parsed twice, at each level of calls
+    /// (apache/datafusion-sqlparser-rs, issue 2378). Names that are words are still parsed.
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
-//! How large a statement is once its WITH queries stand wherever they are mentioned. DataFusion plans them so, and walks
-//! through all of it even while it plans: a query that mentions one twice, which mentions another twice, …, is short as a
-//! text only.
+//! The size of a statement once its WITH queries are inserted wherever they are mentioned. DataFusion plans them this
+//! way, and visits all parts even while it plans. A query that mentions another twice, which mentions a third twice,
+//! and so on, is short only as a text.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -13,17 +13,17 @@ use super::too_complex;
 use crate::engine::syntax::normalized;
 use crate::queries::QueryError;
 
-/// The most queries and tables.
+/// The maximum number of queries and tables.
 pub(in crate::engine) const PARTS_MAX: usize = 2_000;
 
-/// The most expressions, with those within others.
+/// The maximum number of expressions, including nested ones.
 pub(in crate::engine) const EXPRESSIONS_MAX: usize = 500_000;
 
-/// The most columns of a SELECT that stand for all columns of its tables, or of one.
+/// The maximum number of columns of a SELECT that stand for all columns of its tables, or of one table.
 const WILDCARDS_MAX: usize = 2;
 const QUALIFIED_WILDCARDS_MAX: usize = 100;
 
-/// The most grouping sets of a SELECT, as in PostgreSQL.
+/// The maximum number of grouping sets of a SELECT, as in PostgreSQL.
 const GROUPING_SETS_MAX: usize = 4096;
 
 /// Refuses statements that become too large.
@@ -50,18 +50,18 @@ impl Size {
     }
 }
 
-/// A query that is being walked through.
+/// A query that is being visited.
 #[derive(Debug, Default)]
 struct Open {
     size: Size,
-    /// Names of its WITH queries that are still to come, the next one last. They come before the rest of the query.
+    /// The names of its remaining WITH queries, the next one last. They are visited before the rest of the query.
     names: Vec<Ident>,
-    /// Sizes of those that it may mention.
+    /// The sizes of the WITH queries that it may mention.
     with: HashMap<String, Size>,
 }
 
 struct Expansion {
-    /// From the outermost to the innermost.
+    /// The open queries, from the outermost to the innermost.
     open: Vec<Open>,
 }
 
@@ -81,7 +81,7 @@ impl Expansion {
     }
 }
 
-/// How many sets of columns an element of GROUP BY stands for.
+/// The number of sets of columns that an element of GROUP BY stands for.
 fn grouping_sets(element: &Expr) -> usize {
     match element {
         Expr::Cube(columns) => u32::try_from(columns.len())
@@ -170,7 +170,7 @@ mod tests {
             let queries: String = (0..levels).map(doubled).collect();
             format!("WITH c0 AS (SELECT 1){queries}")
         };
-        // 1, 3, 7, 15, …, as the query itself counts, too.
+        // The sizes are 1, 3, 7, 15, …, since the query itself counts, too.
         assert!(is_admitted(&format!("{} SELECT 1 FROM c8", with(8))));
         assert!(!is_admitted(&format!("{} SELECT 1 FROM c10", with(10))));
         let outside = format!("SELECT 1 FROM ({} SELECT 1) x, c9 a, c9 b, c9 c", with(9));

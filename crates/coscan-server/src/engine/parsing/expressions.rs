@@ -1,4 +1,4 @@
-//! Expressions of PostgreSQL that DataFusion does not know, or takes for others, as calls of functions.
+//! Rewrites expressions of PostgreSQL that DataFusion does not know, or interprets differently, as calls of functions.
 
 use std::ops::ControlFlow;
 
@@ -13,10 +13,10 @@ use crate::engine::functions::matching::similar_to_escape;
 use crate::engine::syntax::{call, is_named, is_user, literal, text_of};
 use crate::queries::{ErrorKind, QueryError};
 
-/// Other names for text: PostgreSQL's own, and the domains of `information_schema`.
+/// Other names for text: PostgreSQL's own names, and the domains of `information_schema`.
 const TEXT_TYPES: [&str; 5] = ["bpchar", "character_data", "citext", "sql_identifier", "yes_or_no"];
 
-/// Rewrites an expression whose parts are rewritten already; breaks off if it asks for what would be left out.
+/// Rewrites an expression whose parts are rewritten already. Stops with an error if a part of it would be ignored.
 pub(super) fn rewrite_expression(expression: &mut Expr) -> ControlFlow<QueryError> {
     let rewritten = match expression {
         Expr::Value(ValueWithSpan { value: Value::UnicodeStringLiteral(text), .. }) => {
@@ -34,7 +34,8 @@ pub(super) fn rewrite_expression(expression: &mut Expr) -> ControlFlow<QueryErro
         {
             call("session_user", Vec::new())
         }
-        // `substring(text FROM 'pattern')`: what the first group of a regular expression matches, or all of it.
+        // `substring(text FROM 'pattern')` returns the match of the first group of a regular
+        // expression, or the whole match.
         Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
             if text_of(pattern).is_some() =>
         {
@@ -102,7 +103,7 @@ pub(super) fn rewrite_expression(expression: &mut Expr) -> ControlFlow<QueryErro
     ControlFlow::Continue(())
 }
 
-/// Whether every group of a regular expression takes part in every match: `regexp_match` leaves out those that do not.
+/// Whether every group of a regular expression takes part in every match. `regexp_match` leaves out groups that do not.
 fn takes_part(pattern: &str) -> bool {
     let (mut plain, mut characters, mut is_class) = (String::new(), pattern.chars(), false);
     while let Some(character) = characters.next() {
@@ -117,7 +118,7 @@ fn takes_part(pattern: &str) -> bool {
     !plain.contains('(') || !["|", "(?", ")?", ")*", "){"].iter().any(|it| plain.contains(it))
 }
 
-/// A cast to a type that DataFusion does not have, or does not heed the length of.
+/// Rewrites a cast to a type that DataFusion does not have, or whose length it ignores.
 fn cast(expression: &Expr, to: &DataType) -> ControlFlow<QueryError, Option<Expr>> {
     let is_parameter =
         matches!(expression, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }));
@@ -167,7 +168,7 @@ fn cast(expression: &Expr, to: &DataType) -> ControlFlow<QueryError, Option<Expr
     ControlFlow::Continue(Some(call(function, vec![expression.clone()])))
 }
 
-/// An interval with its time in words: `1 day 02:30:00` is `1 day 9000 seconds`. `None` if it has no such time.
+/// An interval with its time in words: `1 day 02:30:00` becomes `1 day 9000 seconds`. `None` if it has no such time.
 fn interval_in_words(text: &str) -> Option<String> {
     let words = text.split_whitespace().map(|word| match word.contains(':') {
         true => seconds_of(word),
@@ -179,7 +180,7 @@ fn interval_in_words(text: &str) -> Option<String> {
         .map(|words| words.join(" "))
 }
 
-/// The seconds of `-02:30:00.5`, `02:30`.
+/// The seconds of a time such as `-02:30:00.5` or `02:30`.
 fn seconds_of(time: &str) -> Option<String> {
     let (sign, time) = match time.strip_prefix('-') {
         Some(time) => ("-", time),
@@ -232,7 +233,7 @@ fn shortened(expression: &Expr, length: Option<&CharacterLength>, default: Optio
     }
 }
 
-/// `SELECT user`: where there is no table, it is no column.
+/// Rewrites `SELECT user`, which is not a column where there is no table.
 pub(super) fn name_user(projection: &mut [SelectItem]) {
     for item in projection {
         match item {
@@ -248,7 +249,7 @@ pub(super) fn name_user(projection: &mut [SelectItem]) {
     }
 }
 
-/// Breaks off, with what to do instead.
+/// Stops with an error that says what to use instead.
 pub(super) fn refuse<T>(what: &str, instead: &str) -> ControlFlow<QueryError, T> {
     let text = match instead {
         "" => format!("{what} is not supported"),

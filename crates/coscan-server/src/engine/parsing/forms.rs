@@ -1,4 +1,4 @@
-//! Forms of PostgreSQL that DataFusion does not know, or does not heed, in forms that it does.
+//! Rewrites forms of PostgreSQL that DataFusion does not know, or ignores, in forms that it supports.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use crate::queries::QueryError;
 /// Rewrites a statement.
 ///
 /// # Errors
-/// If it asks for what would be left out.
+/// If a part of it would be ignored.
 pub(super) fn rewrite_forms(statement: &mut Statement) -> Result<(), QueryError> {
     if let Statement::Set(_) = statement {
         return Ok(()); // Its values are no expressions of a query.
@@ -101,7 +101,7 @@ impl VisitorMut for Forms {
     }
 }
 
-/// `LIMIT '10'`: a text that stands for a number.
+/// Converts the text in `LIMIT '10'` to a number.
 fn numbers_of_limit(query: &mut Query) {
     let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause else {
         return;
@@ -116,7 +116,7 @@ fn numbers_of_limit(query: &mut Query) {
     }
 }
 
-/// `SELECT t.* FROM schema.t`: the table has its schema in its name.
+/// Qualifies the wildcard of `SELECT t.* FROM schema.t`, since the name of the table includes its schema.
 fn qualify_wildcards(select: &mut Select) {
     let tables = select.from.iter().flat_map(|table| {
         let joined = table.joins.iter().map(|join| &join.relation);
@@ -142,7 +142,7 @@ fn qualify_wildcards(select: &mut Select) {
     }
 }
 
-/// `FROM generate_series(1, 3) i`: the one column has the name of the table.
+/// Names the column of `FROM generate_series(1, 3) i` like the table.
 fn name_series(table: &mut TableFactor) {
     if let TableFactor::Table { name, args: Some(_), alias, .. } = table
         && last_name(name).as_deref() == Some("generate_series")
@@ -160,7 +160,7 @@ fn name_series(table: &mut TableFactor) {
     }
 }
 
-/// `FROM current_schema() s`: a table of one value, with a column of the same name.
+/// Replaces `FROM current_schema() s` by a table of one value, with a column of the same name.
 fn scalar_function_as_subquery(table: &TableFactor) -> Option<TableFactor> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = table else { return None };
     let function = name.0.last()?.as_ident()?;
@@ -187,7 +187,7 @@ fn has_limit(query: &Query) -> bool {
     }
 }
 
-/// The query whose result a statement returns, or copies.
+/// The query whose result a statement returns or copies.
 fn query_of(statement: &mut Statement) -> Option<&mut Query> {
     match statement {
         Statement::Query(query) => Some(query),
@@ -198,7 +198,7 @@ fn query_of(statement: &mut Statement) -> Option<&mut Query> {
     }
 }
 
-/// Gives columns of a result other names if theirs are taken: clients may have two of one name, DataFusion not.
+/// Renames columns of a result whose names are taken. Clients may use a name twice, but DataFusion does not allow it.
 fn name_columns(body: &mut SetExpr) {
     let select = match body {
         SetExpr::Select(select) => select,

@@ -1,5 +1,6 @@
-//! From a text to statements. The work is bounded, that of planning included: by the `depth` of the text, by the steps of
-//! the parser (`dialect`), and by the `expansion` of the statement. Some `forms` and `expressions` are rewritten.
+//! Parses texts to statements. The work is bounded, including that of planning: by the `depth` of the text, by the
+//! steps of the parser (`dialect`), and by the `expansion` of the statement. Some `forms` and `expressions` are
+//! rewritten.
 
 mod depth;
 mod dialect;
@@ -25,7 +26,7 @@ use expansion::check_expansion;
 pub(super) use expansion::{EXPRESSIONS_MAX, PARTS_MAX};
 use forms::rewrite_forms;
 
-/// Parses statements, and rewrites what DataFusion knows by other forms.
+/// Parses statements, and rewrites parts that DataFusion has in other forms.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     rules: PostgresCompatibilityParser,
@@ -66,7 +67,7 @@ impl Parser {
     }
 }
 
-/// ABORT is another word for ROLLBACK, which the parser does not know.
+/// Replaces ABORT, which the parser does not know, by ROLLBACK.
 fn abort_is_rollback(tokens: &mut [TokenWithSpan]) {
     let mut begins = true;
     for TokenWithSpan { token, .. } in tokens {
@@ -82,7 +83,7 @@ fn abort_is_rollback(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// The rules take the names of tables of the catalog for these, also where a WITH query has such a name.
+/// Refuses names that the rules take for tables of the catalog, even where a WITH query has such a name.
 fn check_names(statement: &Statement) -> Result<(), QueryError> {
     match with_names(statement).iter().find(|name| PG_CATALOG_TABLES.contains(&name.as_str())) {
         None => Ok(()),

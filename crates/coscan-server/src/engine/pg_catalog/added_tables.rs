@@ -10,20 +10,20 @@ use datafusion::logical_expr::{LogicalPlanBuilder, ident, lit};
 
 use super::no_objects;
 
-/// Whether a table is one of these.
+/// Whether a table is one of the added ones.
 pub(super) fn is_added(name: &str) -> bool {
     added_tables().any(|table| table == name)
 }
 
-/// Their names.
+/// The names of the added tables.
 pub(super) fn added_tables() -> impl Iterator<Item = &'static str> {
     no_objects::more_tables().chain([USERS])
 }
 
-/// The view of those roles that may log in.
+/// The view of the roles that may log in.
 pub(super) const USERS: &str = "pg_user";
 
-/// The view on the table of roles.
+/// Creates the view on the table of roles.
 pub(super) fn users(roles: Arc<dyn TableProvider>) -> Result<Arc<dyn TableProvider>> {
     let no = || lit(ScalarValue::Utf8(None));
     let columns = [

@@ -1,5 +1,6 @@
-//! Columns that datafusion-pg-catalog leaves out, or has as text where PostgreSQL has arrays: they are NULL here, since
-//! there are no grants other than those of the users file, and no storage options. And the collation of texts.
+//! Columns that datafusion-pg-catalog leaves out, or has as text where PostgreSQL has arrays. They are NULL here, since
+//! there are no grants other than those of the users file, and no storage options. This module also sets the collation
+//! of texts.
 
 use std::sync::Arc;
 
@@ -12,15 +13,15 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, col, ident, lit, when};
 
 use crate::engine::CATALOG;
 
-/// The kinds of types that there are: base types and pseudo-types. There are no domains, enumerations or ranges, and rows
-/// of tables have no type.
+/// The kinds of types that exist here: base types and pseudo-types. There are no domains, enumerations or ranges, and
+/// rows of tables have no type.
 pub(super) const TYPE_KINDS: [&str; 2] = ["b", "p"];
 
-/// Tables, and their columns that are arrays of text.
+/// Tables with their columns that are arrays of text.
 const TEXTS: [(&str, &[&str]); 10] = [
     ("pg_attribute", &["attacl", "attoptions", "attfdwoptions"]),
     ("pg_class", &["relacl", "reloptions"]),
-    // Its name up to version 16.
+    // The name of the column up to version 16.
     ("pg_collation", &["colliculocale"]),
     ("pg_database", &["datacl"]),
     ("pg_language", &["lanacl"]),
@@ -34,15 +35,16 @@ const TEXTS: [(&str, &[&str]); 10] = [
 /// The numbers of the types that have a collation: `name`, `text`, `varchar`, `bpchar`, and lists of text.
 const TEXT_TYPES: [i32; 5] = [19, 25, 1009, 1042, 1043];
 
-/// The number of the collation `C`: texts are compared by their bytes, and whoever reads them elsewhere must do the same.
+/// The number of the collation `C`. Texts are compared by their bytes, and clients that sort them elsewhere must do the
+/// same.
 const COLLATION_C: i32 = 950;
 
-/// Whether a column is of texts.
+/// Whether a column contains texts.
 fn is_text() -> Expr {
     ident("atttypid").in_list(TEXT_TYPES.map(lit).to_vec(), false)
 }
 
-/// The collation of what has one.
+/// The collation of columns and types that have one.
 fn collation(has_one: Expr) -> Expr {
     let value = when(has_one, lit(COLLATION_C)).otherwise(lit(0_i32));
     value.unwrap_or_else(|_| lit(0_i32))
@@ -66,7 +68,8 @@ pub(super) fn complete(
     let there = schema.fields().iter().map(|field| field.name().as_str());
     let kept = there.filter(|column| !texts.contains(column)).map(|column| match column {
         "attcollation" => collation(is_text()).alias(column),
-        // Where that of a column is another, clients take it for chosen.
+        // Clients take the collation of a column for a choice of its user if it differs from that
+        // of the type.
         "typcollation" => collation(ident(column).not_eq(lit(0_i32))).alias(column),
         column => ident(column),
     });

@@ -1,5 +1,5 @@
-//! Queries on tables that never have rows (`no_objects`) have none either, whatever they compute from them. Each becomes a
-//! query that has none, so that the functions and forms in it need not exist here.
+//! Replaces queries on tables that never have rows (`no_objects`), which have no rows either, whatever they compute.
+//! Each becomes a query without rows, so that functions and forms in it need not exist here.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -17,10 +17,10 @@ use crate::engine::column_names::repeated;
 use crate::engine::empty_tables::columns_of_empty;
 use crate::engine::syntax::{is_named, last_name, normalized, parsed, parsed_query};
 
-/// Functions that return rows of what is NULL in the catalog: access rights, and options of storage.
+/// Functions that return rows of columns that are NULL in the catalog: access rights, and options of storage.
 const EMPTY_SETS: [&str; 2] = ["aclexplode", "pg_options_to_table"];
 
-/// Replaces queries that have no rows, wherever they are in a statement. `named` are the names of its WITH queries.
+/// Replaces queries without rows anywhere in a statement. `named` are the names of its WITH queries.
 pub(super) fn replace_empty(statement: &mut Statement, named: &HashSet<String>) {
     let tables = EmptyTables { named, with: HashSet::new() };
     let _ = VisitMut::visit(statement, &mut Replace(&tables));
@@ -29,7 +29,7 @@ pub(super) fn replace_empty(statement: &mut Statement, named: &HashSet<String>) 
     }
 }
 
-/// From the outside to the inside: what stands around a query says what its rows are for.
+/// Visits queries from the outside to the inside, since the parts around a query determine the use of its rows.
 struct Replace<'a>(&'a EmptyTables<'a>);
 
 impl VisitorMut for Replace<'_> {
@@ -60,9 +60,9 @@ fn subquery(expression: &mut Expr) -> Option<&mut Query> {
 /// Tables without rows: those of the catalog, and WITH queries.
 #[derive(Clone, Debug)]
 struct EmptyTables<'a> {
-    /// Names of all WITH queries. They are no tables of the catalog, wherever they are in sight.
+    /// The names of all WITH queries. They are not tables of the catalog where they are in scope.
     named: &'a HashSet<String>,
-    /// Those without rows.
+    /// The WITH queries without rows.
     with: HashSet<String>,
 }
 
@@ -96,7 +96,8 @@ impl EmptyTables<'_> {
             }
             Expr::AnyOp { right, .. } if without_rows(right) => truth(false, parameters()),
             Expr::AllOp { right, .. } if without_rows(right) => truth(true, parameters()),
-            // `= ANY (…)` and `<> ALL (…)`, as the rules of datafusion-pg-catalog write them.
+            // These are `= ANY (…)` and `<> ALL (…)` in the form that the rules of
+            // datafusion-pg-catalog produce.
             Expr::Function(function)
                 if is_named(&function.name, &["array_contains"])
                     && first_argument(function).is_some_and(without_rows) =>
@@ -115,7 +116,7 @@ impl EmptyTables<'_> {
         }
     }
 
-    /// Part of a UNION has the types of the other part, all others are text.
+    /// Replaces a query. A part of a UNION gets the types of the other part. All other columns are text.
     fn replace_query(&self, query: &mut Query, is_whole: bool) {
         let mut tables = self.clone();
         for table in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
@@ -190,7 +191,7 @@ impl EmptyTables<'_> {
         }
     }
 
-    /// Whether a SELECT has no rows. An aggregate without groups, or of all rows, has one.
+    /// Whether a SELECT has no rows. An aggregate without groups, or of all rows, has one row.
     fn has_select(&self, select: &Select) -> bool {
         let is_column = |group: &Expr| {
             !matches!(
@@ -267,7 +268,7 @@ fn first_argument(function: &Function) -> Option<&Expr> {
     }
 }
 
-/// A query of the same columns, as far as their names are known.
+/// A query with the same columns, as far as their names are known.
 fn empty_select(select: &Select, is_text: bool) -> Option<Box<SetExpr>> {
     let null = if is_text { "NULL::text" } else { "NULL" };
     let (mut columns, mut names) = (Vec::new(), HashSet::new());

@@ -1,8 +1,8 @@
 //! `pg_catalog`, and statements that read it. The tables are those of datafusion-pg-catalog, with `columns` that it
-//! leaves out, with `added_tables`, `settings` of the session, and without rows where this server has no such objects
-//! (`no_objects`, `empty_queries` with `parameters`). Lists of object identifiers have their type (`oids`).
-//! Statements that read nothing but the catalog are rewritten (`rewrite`) into forms that DataFusion can run; statements
-//! that read a table of users never are.
+//! leaves out, with `added_tables`, and with `settings` of the session. Tables of objects that this server does not
+//! have are empty (`no_objects`, `empty_queries` with `parameters`). Lists of object identifiers have their type
+//! (`oids`). Statements that read only the catalog are rewritten (`rewrite`) into forms that DataFusion can run.
+//! Statements that read a table of users are not.
 
 mod added_tables;
 mod columns;
@@ -38,7 +38,7 @@ pub(super) struct PgCatalog {
 }
 
 impl PgCatalog {
-    /// On the tables of datafusion-pg-catalog.
+    /// Creates the schema from the tables of datafusion-pg-catalog.
     pub(super) fn new(
         tables: Arc<dyn SchemaProvider>,
         user: Arc<User>,

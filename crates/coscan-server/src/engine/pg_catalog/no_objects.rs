@@ -1,4 +1,4 @@
-//! Tables of the catalog that never have rows: this server has no keys, indexes, triggers, policies or extensions, and does
+//! Catalog tables that never have rows. This server has no keys, indexes, triggers, policies or extensions, and does
 //! not list its statistics, sessions or time zones.
 
 /// Tables of datafusion-pg-catalog, some of which have rows about PostgreSQL itself.

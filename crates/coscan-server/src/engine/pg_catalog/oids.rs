@@ -1,20 +1,20 @@
-//! Lists of object numbers. DataFusion has them as lists of integers, and loses what it knows of a column where it is
-//! computed; clients read them by their type.
+//! Lists of object numbers. DataFusion has them as lists of integers, and drops the metadata of a column that is
+//! computed. Clients read them by their type.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-/// Metadata of a field.
+/// The key in the metadata of a field.
 const LIST_OF_OIDS: &str = "coscan.list_of_oids";
 
-/// Whether a field of a statement on the catalog was found to be a list of object numbers.
+/// Whether a field of a statement on the catalog is marked as a list of object numbers.
 pub(crate) fn is_list_of_oids(field: &Field) -> bool {
     field.metadata().contains_key(LIST_OF_OIDS)
 }
 
-/// A field of a statement on the catalog: there, lists of `int4` are lists of object numbers.
+/// Marks a field of a statement on the catalog, where lists of `int4` are lists of object numbers.
 pub(in crate::engine) fn catalog_field(field: &FieldRef) -> FieldRef {
     match field.data_type() {
         DataType::List(of) if *of.data_type() == DataType::Int32 => {
@@ -25,7 +25,7 @@ pub(in crate::engine) fn catalog_field(field: &FieldRef) -> FieldRef {
     }
 }
 
-/// The columns of a statement on the catalog.
+/// The marked columns of a statement on the catalog.
 pub(in crate::engine) fn catalog_schema(schema: &Schema) -> SchemaRef {
     let fields: Vec<_> = schema.fields().iter().map(catalog_field).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))

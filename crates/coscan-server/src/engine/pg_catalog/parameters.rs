@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Value, Visit, Visitor};
 
-/// The parameters of what is removed, each with its cast: clients send values for them.
+/// The parameters of removed parts, each with its cast. Clients still send values for them.
 pub(super) struct Parameters(Vec<String>);
 
 impl Parameters {
-    /// Those in a part of a statement.
+    /// The parameters in a part of a statement.
     pub(super) fn of(removed: &impl Visit) -> Self {
         let mut found = Self(Vec::new());
         let _ = removed.visit(&mut found);
@@ -19,7 +19,7 @@ impl Parameters {
         self.0.is_empty()
     }
 
-    /// A condition that mentions them.
+    /// A condition that mentions the parameters.
     pub(super) fn are_null(&self) -> String {
         let conditions = self.0.iter().map(|parameter| format!("{parameter} IS NULL"));
         conditions.chain(["true".to_owned()]).collect::<Vec<_>>().join(" AND ")

@@ -1,4 +1,4 @@
-//! Statements on the catalog in forms that DataFusion can run.
+//! Rewrites statements on the catalog in forms that DataFusion can run.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use crate::engine::syntax::{is_named, is_user, last_name, literal, normalized, p
 /// Columns that every table of PostgreSQL has and that `*` leaves out.
 const SYSTEM_COLUMNS: [&str; 4] = ["tableoid", "xmin", "xmax", "ctid"];
 
-/// Columns that hold functions: by name here, by number in PostgreSQL.
+/// Columns that refer to functions, by name here and by number in PostgreSQL.
 const FUNCTIONS: [&str; 11] = [
     "aggfnoid",
     "amhandler",
@@ -37,7 +37,7 @@ const FUNCTIONS: [&str; 11] = [
 /// Functions that return the comment on an object.
 const COMMENTS: [&str; 3] = ["col_description", "obj_description", "shobj_description"];
 
-/// Rewrites a statement that reads the catalog and nothing else.
+/// Rewrites a statement that reads only the catalog.
 pub(in crate::engine) fn rewrite(statement: &mut Statement) {
     let Names { with, aliases } = Names::of(statement);
     let _ = VisitMut::visit(statement, &mut NameTables { with: &with });
@@ -46,7 +46,7 @@ pub(in crate::engine) fn rewrite(statement: &mut Statement) {
     }
     replace_empty(statement, &with);
     let _: ControlFlow<()> = visit_expressions_mut(statement, |expression| {
-        // A column that the statement itself has named is none of the catalog.
+        // A column that the statement itself has named is not a column of the catalog.
         if !column(expression).is_some_and(|name| aliases.contains(&normalized(name))) {
             rewrite_expression(expression, &aliases);
         }
@@ -55,10 +55,10 @@ pub(in crate::engine) fn rewrite(statement: &mut Statement) {
     let _ = VisitMut::visit(statement, &mut NameNulls);
 }
 
-/// Gives tables of the catalog that datafusion-pg-catalog does not have their schema, and takes a function for the table
-/// that it reads.
+/// Adds the schema to names of catalog tables that datafusion-pg-catalog does not have. Replaces a function by the
+/// table that it reads.
 struct NameTables<'a> {
-    /// WITH queries, which may have such names.
+    /// The names of WITH queries, which may equal those of tables.
     with: &'a HashSet<String>,
 }
 
@@ -78,7 +78,7 @@ impl VisitorMut for NameTables<'_> {
     }
 }
 
-/// Names the NULLs of a SELECT: DataFusion refuses two columns of one name.
+/// Names the NULLs of a SELECT, since DataFusion refuses two columns with the same name.
 struct NameNulls;
 
 impl VisitorMut for NameNulls {
@@ -115,13 +115,13 @@ fn rewrite_expression(expression: &mut Expr, aliases: &HashSet<String>) {
         Expr::Identifier(name) if SYSTEM_COLUMNS.contains(&name.value.as_str()) => {
             parsed("NULL::int")
         }
-        // Comments again, by the kind of their object.
+        // These are comments, too, by the kind of their object.
         Expr::BinaryOp { left, op: BinaryOperator::Eq, .. }
             if column(left).is_some_and(|name| name.value == "classoid") =>
         {
             parsed("false")
         }
-        // What is computed from such types need not be possible.
+        // There are no types of such kinds here, so that expressions on them need not be supported.
         Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
             if column(left)
                 .is_some_and(|name| name.value == "typtype" && !aliases.contains("typtype"))
@@ -129,7 +129,7 @@ fn rewrite_expression(expression: &mut Expr, aliases: &HashSet<String>) {
         {
             parsed("false")
         }
-        // PostgreSQL has 0 for no function, whose name is a hyphen.
+        // PostgreSQL uses 0 for no function, whose name is a hyphen.
         Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
             if holds_function(left) && is_zero(right) =>
         {
@@ -144,13 +144,13 @@ fn rewrite_expression(expression: &mut Expr, aliases: &HashSet<String>) {
             }
             None
         }
-        // `oid::regtype::text`: types are numbers here.
+        // In `oid::regtype::text`, types are numbers here.
         Expr::Cast { expr, data_type: DataType::Text | DataType::Varchar(None), .. } => {
             let Expr::Cast { expr: number, data_type, .. } = expr.as_ref() else { return };
             let is_type = data_type.to_string().to_ascii_lowercase().ends_with("regtype");
             is_type.then(|| parsed(&format!("format_type({number}, -1)"))).flatten()
         }
-        // `::regprocedure`: they are names already.
+        // Values with `::regprocedure` are names already.
         Expr::Cast { expr, .. } if holds_function(expr) => Some(expr.as_ref().clone()),
         Expr::Subquery(query) => {
             aggregate(query, "first_value");
@@ -158,9 +158,9 @@ fn rewrite_expression(expression: &mut Expr, aliases: &HashSet<String>) {
         }
         // No table of the catalog has such a column.
         Expr::Function(_) if is_user(expression) => parsed("session_user()"),
-        // There are no comments; what they are looked up by need not be evaluated.
+        // There are no comments, so their keys need not be evaluated.
         Expr::Function(function) if is_named(&function.name, &COMMENTS) => parsed("NULL::text"),
-        // The storage options of tables, of which there are none.
+        // Tables have no storage options.
         Expr::Function(function) if function.to_string().contains("unnest(tc.reloptions)") => {
             parsed("''")
         }
@@ -182,7 +182,7 @@ fn rewrite_expression(expression: &mut Expr, aliases: &HashSet<String>) {
     }
 }
 
-/// `coalesce(array, '{}')`: the text would not have the type of the array.
+/// Replaces the text in `coalesce(array, '{}')`, which would not have the type of the array.
 fn name_empty_array(function: &mut Function) {
     let FunctionArguments::List(list) = &mut function.args else { return };
     let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(last))) = list.args.last_mut() else {
@@ -196,8 +196,8 @@ fn name_empty_array(function: &mut Function) {
     }
 }
 
-/// DataFusion runs a subquery that depends on its surroundings only if it has an aggregate. Those that clients send on
-/// the catalog have at most one row, or collect their rows in an array.
+/// Adds an aggregate to a subquery, since DataFusion runs a correlated subquery only if it has one. Subqueries that
+/// clients send on the catalog have at most one row, or collect their rows in an array.
 fn aggregate(query: &mut Query, function: &str) {
     let SetExpr::Select(select) = query.body.as_mut() else { return };
     let has_offset = match &query.limit_clause {
@@ -214,7 +214,7 @@ fn aggregate(query: &mut Query, function: &str) {
         return;
     };
     let order = query.order_by.take().map(|order| order.to_string()).unwrap_or_default();
-    // `ORDER BY 1` would be a constant.
+    // `ORDER BY 1` would sort by a constant.
     let order = if order.ends_with(" 1") { format!("ORDER BY {expression}") } else { order };
     let text = format!("{function}({expression} {order})");
     if let Some(aggregated) = parsed(&text) {
@@ -241,7 +241,7 @@ fn column(expression: &Expr) -> Option<&Ident> {
     }
 }
 
-/// Replaces what stands for a function by its name.
+/// Replaces an expression for a function by its name.
 fn name_function(expression: &mut Expr) {
     if let Expr::CompoundIdentifier(names) = expression
         && let Some(column) = names.last_mut()
@@ -253,7 +253,7 @@ fn name_function(expression: &mut Expr) {
     }
 }
 
-/// The name in `'name'::regproc`, which the parser has made a subquery.
+/// The name in `'name'::regproc`, which the parser has turned into a subquery.
 fn function_name(expression: &Expr) -> Option<Expr> {
     let Expr::Subquery(query) = expression else { return None };
     let select = query.body.as_select()?;

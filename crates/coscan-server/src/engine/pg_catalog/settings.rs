@@ -44,7 +44,7 @@ pub(super) fn table(settings: &SharedSettings, user: &Arc<User>) -> Result<Arc<d
     Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(rows)])?))
 }
 
-/// The settings as they are when a query runs.
+/// The settings at the time when a query runs.
 #[derive(Debug)]
 struct SettingRows {
     schema: SchemaRef,
@@ -55,7 +55,7 @@ struct SettingRows {
 impl SettingRows {
     fn rows(&self) -> Result<RecordBatch> {
         let mut all = self.settings.now().all(&self.user);
-        // How many keys an index has at most: drivers read it before they ask for keys.
+        // The maximum number of keys of an index. Drivers read it before they request keys.
         all.push(("max_index_keys".to_owned(), "32".to_owned()));
         let (names, values): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         let unknown: ArrayRef = Arc::new(StringArray::new_null(names.len()));

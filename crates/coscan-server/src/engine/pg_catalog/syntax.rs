@@ -1,4 +1,4 @@
-//! What rewriting asks of statements.
+//! Properties of statements that rewriting needs.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -65,7 +65,7 @@ const AGGREGATES: [&str; 48] = [
     "xmlagg",
 ];
 
-/// Whether a SELECT has an aggregate itself.
+/// Whether a SELECT contains an aggregate itself.
 pub(super) fn aggregates(select: &Select) -> bool {
     struct Search(usize, bool);
     impl Visitor for Search {
@@ -110,7 +110,7 @@ pub(super) fn information_table(name: &ObjectName) -> Option<&str> {
     schema.eq_ignore_ascii_case(INFORMATION_SCHEMA).then_some(&*table.as_ident()?.value)
 }
 
-/// Whether a statement reads tables of the catalog, and no others.
+/// Whether a statement reads tables of the catalog, and no other tables.
 pub(in crate::engine) fn reads_catalog_only(statement: &Statement) -> bool {
     #[derive(Default)]
     struct Search {
@@ -152,12 +152,12 @@ pub(in crate::engine) fn with_names(statement: &Statement) -> HashSet<String> {
     Names::of(statement).with
 }
 
-/// Names that a statement gives.
+/// The names that a statement defines.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Of WITH queries.
+    /// The names of WITH queries.
     pub(super) with: HashSet<String>,
-    /// Of columns.
+    /// The names of columns.
     pub(super) aliases: HashSet<String>,
 }
 
@@ -183,7 +183,7 @@ impl Visitor for Names {
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let aliases = select.projection.iter().filter_map(|item| match item {
             SelectItem::ExprWithAlias { expr, alias } => {
-                // An alias that is the column's own name gives it no other meaning.
+                // An alias equal to the column's own name does not change its meaning.
                 let own = match expr {
                     Expr::Identifier(name) => Some(normalized(name)),
                     Expr::CompoundIdentifier(names) => names.last().map(normalized),

@@ -1,5 +1,5 @@
-//! Queries run on threads of their own: an operator may keep a thread busy for minutes, and connections must be answered
-//! meanwhile, requests to cancel above all.
+//! Runs queries on threads of their own. An operator may occupy a thread for minutes. Meanwhile connections must be
+//! served, above all requests to cancel.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -28,29 +28,29 @@ use crate::engine::query_threads::PoolMember;
 use crate::engine::turns::Taker;
 use crate::queries::{QueryError, QueryRegistration, Work};
 
-/// A query, for the tasks that work for it.
+/// The context of a query for the tasks that work for it.
 #[derive(Debug)]
 pub(super) struct QueryContext {
     cancel: CancellationToken,
     allocations: Arc<Allocations>,
     batch: Mutex<Batch>,
     taker: Taker,
-    _place: Option<PoolMember>,
-    /// For the plan.
+    place: Option<PoolMember>,
+    /// The memory of the plan.
     _memory: Option<TextMemory>,
     _work: Work,
 }
 
-/// What the values of expressions take in a batch.
+/// The memory that the values of expressions take in a batch.
 #[derive(Debug)]
 struct Batch {
     memory: MemoryReservation,
-    /// At most so far, for each expression and thread.
+    /// The maximum bytes so far, for each expression and thread.
     bytes: HashMap<(usize, ThreadId), usize>,
 }
 
 impl QueryContext {
-    /// With the memory that its operators have.
+    /// Creates the context with the memory of its operators.
     pub(super) fn new(
         registration: &QueryRegistration,
         watch: &Arc<AllocationWatch>,
@@ -67,7 +67,7 @@ impl QueryContext {
             allocations,
             batch: Mutex::new(batch),
             taker,
-            _place: place,
+            place,
             _memory: plan_memory,
             _work: registration.work(),
         }
@@ -77,10 +77,10 @@ impl QueryContext {
         self.cancel.is_cancelled()
     }
 
-    /// Reserves memory for the values of an expression, of so many bytes, until the query has ended.
+    /// Reserves `bytes` for the values of an expression, until the query has ended.
     ///
     /// # Errors
-    /// If the query may not hold as much, or the server has less.
+    /// If the query may not hold that much, or the server has less.
     pub(super) fn reserve_for_batch(
         &self,
         expression: usize,
@@ -108,17 +108,24 @@ pub(super) fn current_query() -> Option<Arc<QueryContext>> {
     QUERY.try_with(Arc::clone).ok()
 }
 
-/// A task that works for a query, in turns.
+/// Makes a future a task that works for a query, in turns.
 fn task_of<T: Send>(
     query: Arc<QueryContext>,
     mut task: BoxFuture<'_, T>,
 ) -> impl Future<Output = T> + Send {
     let (taker, allocations) = (query.taker.clone(), Arc::clone(&query.allocations));
-    let counted = poll_fn(move |context| allocations.count(|| task.poll_unpin(context)));
+    let of_task = Arc::clone(&query);
+    let counted = poll_fn(move |context| {
+        let mut poll = || allocations.count(|| task.poll_unpin(context));
+        match &of_task.place {
+            Some(place) => place.poll(poll),
+            None => poll(),
+        }
+    });
     QUERY.scope(query, taker.task(counted))
 }
 
-/// Operators start tasks of their own: each works for the same query.
+/// Makes each task that operators start work for the same query.
 struct KeepsQuery;
 
 type Erased = Box<dyn Any + Send>;
@@ -148,14 +155,15 @@ impl JoinSetTracer for KeepsQuery {
 /// The batches of a query.
 pub(super) type Batches = BoxStream<'static, Result<RecordBatch, QueryError>>;
 
-/// Starts a query on some threads, and returns its columns and batches as they come, one ahead. Dropping the future or
-/// the batches ends the query as soon as its operators yield; its work is dropped then.
+/// Starts a query on the query threads. Returns its columns, and its batches as they are made, one in advance. Dropping
+/// the future or the batches ends the query as soon as its operators yield, and then drops its work.
 pub(super) async fn run_on(
     threads: &Handle,
     query: QueryContext,
     start: impl Future<Output = Result<SendableRecordBatchStream, QueryError>> + Send + 'static,
 ) -> Result<(SchemaRef, Batches), QueryError> {
-    // Only the first call counts. If somebody else's was first, what operators start is not known to be the query's.
+    // Only the first call has an effect. If another crate has called it before, tasks that
+    // operators start are not assigned to the query.
     let _ = set_join_set_tracer(&KeepsQuery);
     let (started, starting) = oneshot::channel();
     let (sender, batches) = mpsc::channel(1);
@@ -164,7 +172,7 @@ pub(super) async fn run_on(
     let work = async move {
         let mut stream = start.await?;
         started.send(stream.schema()).ok();
-        // Only with room for a batch is the next one made: a slow client holds one.
+        // The next batch is made only if there is room for it. A slow client holds one batch.
         while let Ok(room) = sender.reserve().await {
             let Some(batch) = stream.next().await else { break };
             let batch = batch.map_err(from_engine)?;
@@ -200,7 +208,7 @@ pub(super) async fn run_on(
 struct AbortOnDrop(JoinHandle<Result<(), QueryError>>);
 
 impl AbortOnDrop {
-    /// Completes when the task has ended, by itself.
+    /// Completes when the task has ended on its own.
     async fn ended(&mut self, doing: &str) -> Result<(), QueryError> {
         (&mut self.0).await.unwrap_or_else(|_panic| Err(panicked(doing)))
     }

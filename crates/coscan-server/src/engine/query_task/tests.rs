@@ -52,7 +52,7 @@ async fn work_that_does_not_notice_that_it_was_cancelled_keeps_its_slot() {
     let query = context(&registration);
     let (done, blocked) = std::sync::mpsc::channel::<()>();
     let (busy, is_busy) = tokio::sync::oneshot::channel();
-    // A task of an operator, which holds the query as well.
+    // This is a task of an operator, which holds the query as well.
     let start = async move {
         let task = datafusion::common::runtime::SpawnedTask::spawn(async move {
             busy.send(()).ok();

@@ -1,5 +1,5 @@
-//! Entries in the orders in which they are dropped. Each operation takes logarithmic time for each entry that it adds or
-//! removes. Removed entries are returned, so that their values are dropped outside of locks.
+//! Entries in the orders in which they are dropped. Each operation takes logarithmic time for each added or removed
+//! entry. Removed entries are returned, so that their values are dropped outside of locks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::Bounds;
 
-/// The hash of a handle: neither the server's memory nor the time of a look-up reveals the handle.
+/// The hash of a handle, so that neither the server's memory nor the time of a look-up reveals the handle.
 pub(super) type Key = [u8; 32];
 
-/// The order in which values are dropped: spent ones first, then by their last use (uses are numbered).
+/// The order in which values are dropped. Spent ones are first, then those whose last use (uses are numbered) was
+/// earliest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     pub(super) is_unused: bool,
@@ -35,7 +36,7 @@ struct Own {
     order: Order,
 }
 
-/// Entries, and the orders in which they are dropped: that of all, and those of each user's.
+/// Entries in the orders in which they are dropped, one order for all and one for each user.
 #[derive(Debug)]
 pub(super) struct Kept<T> {
     entries: HashMap<Key, Entry<T>>,
@@ -83,8 +84,8 @@ impl<T> Kept<T> {
         Some(entry)
     }
 
-    /// Removes what has not been used for this long. Each use is later than those before, so that is the start of the
-    /// spent values and the start of the others.
+    /// Removes values that were not used for this time. Each use is later than those before, so these are at the start
+    /// of the spent values and at the start of the others.
     pub(super) fn remove_expired(&mut self, lifetime: Duration) -> Vec<Entry<T>> {
         let mut removed = Vec::new();
         for is_unused in [false, true] {
@@ -118,7 +119,7 @@ impl<T> Kept<T> {
         }
     }
 
-    /// How many entries there are, and how many users have some.
+    /// The number of entries, and the number of users who have some.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
         let own: usize = self.users.values().map(|own| own.order.len()).sum();

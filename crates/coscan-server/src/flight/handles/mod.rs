@@ -1,5 +1,5 @@
-//! Values that the server keeps for clients under random handles: sessions under tokens, statements. What is `kept`
-//! has bounds.
+//! Values that the server keeps for clients under random handles: sessions under tokens, and statements. Their number
+//! and size are bounded (`kept`).
 
 mod kept;
 
@@ -15,17 +15,17 @@ use kept::{Entry, Kept, Key, Rank};
 
 const HANDLE_BYTES: usize = 32;
 
-/// Limits on the kept values. Beyond them, a value is dropped that its client has [spent](Handles::spend_of), or else
-/// any; of those, the least recently used one.
+/// Limits on the kept values. Beyond them, values that their clients have [spent](Handles::spend_of) are dropped before
+/// others, and among those the least recently used one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// How long an unused value is kept.
+    /// The time for which an unused value is kept.
     pub(super) lifetime: Duration,
-    /// The most values of one user.
+    /// The maximum number of values of one user.
     pub(super) of_user: usize,
-    /// The most values of all users.
+    /// The maximum number of values of all users.
     pub(super) of_all: usize,
-    /// The most bytes that values of one user may take.
+    /// The maximum bytes of the values of one user.
     pub(super) bytes_of_user: usize,
 }
 
@@ -41,10 +41,10 @@ impl<T: Clone> Handles<T> {
         Self { bounds, kept: Mutex::default() }
     }
 
-    /// Keeps a value of a user, of about this many bytes. Returns its handle.
+    /// Stores a value of a user, with its approximate bytes. Returns its handle.
     ///
     /// # Errors
-    /// If the system gives no random bytes.
+    /// If the system provides no random bytes.
     pub(super) fn add(&self, user: &str, bytes: usize, value: T) -> Result<Bytes, Status> {
         let mut handle = [0; HANDLE_BYTES];
         let filled = SystemRandom::new().fill(&mut handle);
@@ -55,13 +55,13 @@ impl<T: Clone> Handles<T> {
         let expired = kept.remove_expired(self.bounds.lifetime);
         let removed = kept.make_room(self.bounds, &entry);
         kept.insert(key(&handle), entry);
-        // Values may be large: nothing is freed under the lock.
+        // Values may be large, so they are not freed under the lock.
         drop(kept);
         drop((expired, removed));
         Ok(Bytes::copy_from_slice(&handle))
     }
 
-    /// Changes how many bytes the value under a handle is of.
+    /// Changes the number of bytes of the value under a handle.
     pub(super) fn charge(&self, handle: &[u8], bytes: usize) {
         let mut kept = self.lock();
         if let Some(mut entry) = kept.remove(&key(handle)) {
@@ -78,13 +78,13 @@ impl<T: Clone> Handles<T> {
         self.find(handle, |_| true, false)
     }
 
-    /// The value under a handle, if it is this user's.
+    /// The value under a handle, if it belongs to this user.
     pub(super) fn get_of(&self, user: &str, handle: &[u8]) -> Option<T> {
         self.find(handle, |entry| *entry.user == *user, false)
     }
 
-    /// As [`get_of`](Self::get_of), for a client that is not expected to want the value again: it is dropped before
-    /// values that their clients still wait to use.
+    /// Does the same as [`get_of`](Self::get_of) for a client that is not expected to use the value again. The value is
+    /// dropped before values that their clients still have to use.
     pub(super) fn spend_of(&self, user: &str, handle: &[u8]) -> Option<T> {
         self.find(handle, |entry| *entry.user == *user, true)
     }
@@ -105,13 +105,13 @@ impl<T: Clone> Handles<T> {
         Some(value)
     }
 
-    /// Forgets the value under a handle.
+    /// Removes the value under a handle.
     pub(super) fn remove(&self, handle: &[u8]) {
         let removed = self.lock().remove(&key(handle));
         drop(removed);
     }
 
-    /// Forgets the value under a handle, if it is this user's.
+    /// Removes the value under a handle, if it belongs to this user.
     pub(super) fn remove_of(&self, user: &str, handle: &[u8]) {
         let mut kept = self.lock();
         if kept.get(&key(handle)).is_some_and(|entry| *entry.user == *user) {
@@ -150,7 +150,7 @@ mod tests {
         handles.add("ann", 99, 5).unwrap();
         let kept: Vec<_> = ann.iter().map(|handle| handles.get(handle)).collect();
         assert_eq!(kept, [None, None, None, Some(4)]);
-        // One that is too large alone is kept alone.
+        // A value that alone exceeds the limit is kept alone.
         let large = handles.add("ann", 1000, 6).unwrap();
         assert_eq!((handles.get(&ann[3]), handles.get(&large)), (None, Some(6)));
         assert_eq!(handles.get(&bob), Some(0));
@@ -196,7 +196,7 @@ mod tests {
         handles.add("ann", 1, 22).unwrap();
         assert_eq!(handles.lock().counts(), (3, 1));
         assert!(handles.lock().are_all_unspent());
-        // All wait: the oldest goes, among the values of all users, too.
+        // All values wait to be used, so the oldest is dropped, also among the values of all users.
         handles.add("ann", 1, 23).unwrap();
         assert_eq!(handles.get(&waiting), None);
         for user in ["b", "c"] {

@@ -1,5 +1,5 @@
-//! How many connections there may be. Those of users who have logged in are counted; those of strangers have a bound of
-//! their own, so that whoever connects and says nothing keeps no user out.
+//! Limits the number of connections. Connections of logged-in users are counted. Those of strangers, which have not
+//! logged in, have a separate limit, so that silent connections keep no user out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 use crate::listen::SentBytes;
 use crate::users::User;
 
-/// Strangers are half as many as users may be, and at least so many.
+/// The minimum number of strangers. Otherwise their limit is half of that of users.
 const STRANGERS_MIN: usize = 64;
 
-/// One of so many places is not for the user who has most.
+/// One place in this many is not available to the user who has most.
 const OF_OTHERS: usize = 4;
 
-/// Places that only administrators get, when all others are taken.
+/// The number of places that only administrators get, when all others are taken.
 const OF_ADMINISTRATORS: usize = 3;
 
 /// The connections of all protocols.
@@ -41,11 +41,11 @@ struct Places {
 #[derive(Debug, Default)]
 struct State {
     users: usize,
-    /// Of users whose names are proved, by name.
+    /// The numbers of connections of users whose names are proved, by name.
     of_users: HashMap<String, usize>,
     administrators: usize,
     entered: u64,
-    /// Those that have not logged in, by the number under which they came. The oldest make place for others.
+    /// The connections that have not logged in, by the numbers of their arrival. The oldest make place for others.
     strangers: BTreeMap<u64, (IpAddr, CancellationToken)>,
     of_addresses: HashMap<IpAddr, BTreeSet<u64>>,
 }
@@ -74,7 +74,7 @@ impl State {
         }
     }
 
-    /// The stranger who leaves next: the oldest of an address, or of the address with most.
+    /// The stranger who leaves next, which is the oldest of an address, or of the address with most.
     fn oldest(&self, of: Option<IpAddr>) -> Option<u64> {
         let numbers = match of {
             Some(address) => self.of_addresses.get(&address)?,
@@ -94,7 +94,7 @@ impl Places {
     }
 }
 
-/// The place of a connection. It is a stranger's until a user is admitted; free once this is dropped.
+/// The place of a connection. It belongs to a stranger until a user is admitted, and is free once this is dropped.
 #[derive(Debug)]
 pub struct Place {
     places: Arc<Places>,
@@ -106,24 +106,24 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Taken {
     Stranger,
-    /// Of a user whose name is proved, if it is.
+    /// The place belongs to a user, whose name is given if it is proved.
     User(Option<String>),
     Administrator,
 }
 
-/// Why a user gets no connection.
+/// The reason why a user gets no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooManyConnections {
-    /// All that the server admits are taken.
+    /// All connections that the server admits are taken.
     #[error("there are too many connections; try again later")]
     OfAll,
-    /// Those left are for others.
+    /// The remaining connections are for other users.
     #[error("you have too many connections, and those left are for other users; close some")]
     OfUser,
 }
 
 impl Gate {
-    /// A gate for this many connections at once of users who have logged in.
+    /// Creates a gate for this many simultaneous connections of logged-in users.
     #[must_use]
     pub fn new(users_max: usize) -> Self {
         let strangers_max = (users_max / 2).max(STRANGERS_MIN);
@@ -138,8 +138,8 @@ impl Gate {
         Self { places: Arc::new(places), sent: SentBytes::default() }
     }
 
-    /// A place for a connection from this address. If there are too many strangers, the oldest of its address, or of the
-    /// one with most of them, must leave.
+    /// Takes a place for a connection from this address. If there are too many strangers, the oldest one of this
+    /// address, or of the address with most of them, must leave.
     #[must_use]
     pub fn enter(&self, address: IpAddr) -> Place {
         let address = network(address);
@@ -171,7 +171,7 @@ impl Gate {
         self.places.users_max
     }
 
-    /// The number of connections now, those of strangers included.
+    /// The current number of connections, including those of strangers.
     #[must_use]
     pub fn connections(&self) -> usize {
         let state = self.places.state();
@@ -189,14 +189,14 @@ impl Gate {
         }
     }
 
-    /// What was sent over all connections.
+    /// The bytes that were sent over all connections.
     #[must_use]
     pub fn sent(&self) -> &SentBytes {
         &self.sent
     }
 }
 
-/// The addresses that one client may take at will: in IPv6, those that share their first 64 bits.
+/// The addresses that one client may use at will. In IPv6, these share their first 64 bits.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -205,7 +205,7 @@ fn network(address: IpAddr) -> IpAddr {
 }
 
 impl Place {
-    /// Counts the connection as a user's, from now on.
+    /// Counts the connection as a user's from now on.
     ///
     /// # Errors
     /// If there are too many.

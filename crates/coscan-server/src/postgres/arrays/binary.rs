@@ -7,20 +7,20 @@ use super::{malformed, nested};
 use crate::postgres::reader::{ProtocolError, Reader};
 use crate::postgres::sqlstate::{INVALID_VALUE, PgError};
 
-/// The elements of an array in binary form, in binary form; `None` for NULL. Ends with an error, `22P02`, if the bytes are
-/// no array.
+/// The elements of an array in binary form, each in binary form or `None` for NULL. Ends with an error, `22P02`, if the
+/// bytes are not an array.
 #[derive(Debug)]
 pub(in crate::postgres) struct BinaryArray {
     rest: Reader,
-    /// Elements to come; `None` once the end was checked.
+    /// The number of remaining elements, or `None` once the end was checked.
     left: Option<i32>,
 }
 
 impl BinaryArray {
-    /// Reads what comes before the elements.
+    /// Reads the header before the elements.
     ///
     /// # Errors
-    /// With `22P02` if it is no array of this type, with `0A000` if it has more than one dimension.
+    /// With `22P02` if it is not an array of this type, with `0A000` if it has more than one dimension.
     pub(in crate::postgres) fn new(bytes: Bytes, of: &Type) -> Result<Self, PgError> {
         let malformed = |error: ProtocolError| malformed(&error.to_string());
         let mut rest = Reader(bytes);
@@ -64,7 +64,7 @@ impl Iterator for BinaryArray {
     }
 }
 
-/// Adds what comes before the elements of an array in binary form.
+/// Adds the header before the elements of an array in binary form.
 pub(in crate::postgres) fn add_binary_header(
     to: &mut BytesMut,
     of: &Type,

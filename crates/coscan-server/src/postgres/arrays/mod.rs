@@ -1,5 +1,5 @@
-//! Arrays of one dimension ([PostgreSQL, "Array Input and Output Syntax"]). Elements are read one at a time: a short
-//! message may have a million of them.
+//! Arrays of one dimension ([PostgreSQL, "Array Input and Output Syntax"]). Elements are read one at a time, since a
+//! short message may have a million of them.
 //!
 //! [PostgreSQL, "Array Input and Output Syntax"]: https://www.postgresql.org/docs/15/arrays.html#ARRAYS-IO
 

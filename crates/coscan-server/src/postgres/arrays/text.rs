@@ -5,22 +5,22 @@ use bytes::{BufMut, BytesMut};
 use super::{malformed, nested};
 use crate::postgres::sqlstate::PgError;
 
-/// What PostgreSQL takes for space.
+/// The characters that PostgreSQL treats as space.
 const SPACES: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
 
-/// The elements of an array in text form, such as `{1,NULL,"a, b"}`; `None` for NULL. Ends with an error if the text is no
-/// array (`22P02`) or has more than one dimension (`0A000`).
+/// The elements of an array in text form, such as `{1,NULL,"a, b"}`, with `None` for NULL. Ends with an error if the
+/// text is not an array (`22P02`) or has more than one dimension (`0A000`).
 #[derive(Debug)]
 pub(in crate::postgres) struct TextArray<'a> {
-    /// What comes after the elements that were read; `None` after the end.
+    /// The text after the elements that were read, or `None` after the end.
     rest: Option<&'a str>,
-    /// How many elements its bounds announce.
+    /// The number of elements that its bounds announce.
     announced: Option<i64>,
     read: i64,
 }
 
 impl<'a> TextArray<'a> {
-    /// Reads what comes before the elements.
+    /// Reads the text before the elements.
     ///
     /// # Errors
     /// As the iterator.
@@ -34,7 +34,7 @@ impl<'a> TextArray<'a> {
         Ok(Self { rest: Some(rest), announced, read: 0 })
     }
 
-    /// The next element and what comes after it; `None` at the end.
+    /// The next element and the rest of the text, or `None` at the end.
     fn advance(&self, rest: &'a str) -> Result<Option<(Option<String>, &'a str)>, PgError> {
         let mut rest = rest.trim_start_matches(SPACES);
         if let Some(after) = rest.strip_prefix('}') {
@@ -73,7 +73,7 @@ impl Iterator for TextArray<'_> {
     }
 }
 
-/// The length that bounds such as `[1:3]=` announce, and what comes after them.
+/// The length that bounds such as `[1:3]=` announce, and the rest of the text.
 fn bounds(text: &str) -> Result<(i64, &str), PgError> {
     let unclear = || malformed("its bounds are written like [1:3]=");
     let (bounds, rest) = text.split_once('=').ok_or_else(unclear)?;
@@ -92,7 +92,7 @@ fn bounds(text: &str) -> Result<(i64, &str), PgError> {
     Ok((length, rest.trim_start_matches(SPACES)))
 }
 
-/// The element that a text begins with, and what comes after it.
+/// The element at the start of a text, and the rest of the text.
 fn element(text: &str) -> Result<(Option<String>, &str), PgError> {
     let unfinished = || malformed("it ends too early");
     let mut value = String::new();
@@ -135,7 +135,7 @@ fn element(text: &str) -> Result<(Option<String>, &str), PgError> {
     Ok(((!is_null).then_some(value), after))
 }
 
-/// Adds the text of an element, quoted where it needs to be.
+/// Adds the text of an element, quoted if necessary.
 pub(in crate::postgres) fn add_text(to: &mut BytesMut, element: &[u8]) {
     let is_special = |byte: &u8| b"\"\\{},".contains(byte) || SPACES.contains(&char::from(*byte));
     let is_plain = !element.is_empty()
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn arrays_have_the_form_of_postgresql() {
-        // Each was compared with what PostgreSQL's documentation says of array_in.
+        // Each answer was compared with PostgreSQL's documentation of array_in.
         for (text, expected) in [
             ("{}", &[][..]),
             (" { } ", &[]),

@@ -1,4 +1,4 @@
-//! Columns of rows: what can be known of all their values is looked up once.
+//! Columns of rows. Properties that all their values have in common are computed once.
 
 use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, StringArray, StringViewArray};
@@ -14,15 +14,15 @@ pub(in crate::postgres) struct Column<'a> {
     pub(super) values: &'a ArrayRef,
     pub(super) field: &'a Field,
     pub(super) described: &'a FieldInfo,
-    /// Of an array's elements, or a record's columns.
+    /// The fields of an array's elements, or of a record's columns.
     pub(super) parts: Vec<FieldInfo>,
     pub(super) zone: Option<Tz>,
     pub(super) kind: ColumnKind<'a>,
 }
 
-/// How its values are encoded.
+/// The way in which the values of a column are encoded.
 pub(super) enum ColumnKind<'a> {
-    /// As their type is everywhere: most values of most results.
+    /// In the usual form of their type, which most values of most results have.
     Plain(Plain<'a>),
     Times,
     Others,
@@ -64,7 +64,7 @@ impl<'a> Column<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// `None` for other types, and for values that are described as something else.
+    /// `None` for other types, and for values that are described as another type.
     fn of(values: &'a ArrayRef, described: &Type) -> Option<Self> {
         let is_text = [Type::TEXT, Type::VARCHAR].contains(described);
         Some(match values.data_type() {
@@ -77,7 +77,7 @@ impl<'a> Plain<'a> {
         })
     }
 
-    /// Adds a value that is not NULL, after room for its length.
+    /// Adds a value other than NULL, after space for its length.
     pub(super) fn add(&self, row: usize, format: FieldFormat, to: &mut BytesMut) {
         let mut text = itoa::Buffer::new();
         match (self, format) {

@@ -1,17 +1,17 @@
-//! Floats as PostgreSQL writes them: the shortest digits that tell them apart, in plain form unless they are very large
-//! or small.
+//! Formats floats as PostgreSQL does, with the fewest digits that distinguish them, in plain form unless they are very
+//! large or small.
 
 use std::fmt::LowerExp;
 
-/// Plain form is for exponents below these.
+/// The exponents below which the plain form is used.
 const PLAIN_BELOW: (i32, i32) = (6, 15);
 
-/// A float of 32 bits.
+/// Formats a float of 32 bits.
 pub(super) fn text_of_f32(value: f32) -> String {
     text(value, f64::from(value), PLAIN_BELOW.0)
 }
 
-/// A float of 64 bits.
+/// Formats a float of 64 bits.
 pub(super) fn text_of_f64(value: f64) -> String {
     text(value, value, PLAIN_BELOW.1)
 }
@@ -52,7 +52,7 @@ fn text(value: impl LowerExp, wide: f64, plain_below: i32) -> String {
 mod tests {
     use super::*;
 
-    /// What PostgreSQL 15 answers.
+    /// The expected texts are answers of PostgreSQL 15.
     #[test]
     fn texts_are_those_of_postgresql() {
         for (value, expected) in [

@@ -1,5 +1,5 @@
-//! Values of results as they are in rows and in arrays: the length, -1 for NULL, and the value in text or binary form, as
-//! PostgreSQL writes `floats`, `times`, arrays and `records`; a `column` knows how its values are written.
+//! Encodes values of results for rows and arrays: the length, -1 for NULL, and the value in text or binary form, as
+//! PostgreSQL writes `floats`, `times`, arrays and `records`. A `column` has the forms of its values.
 
 mod column;
 mod floats;
@@ -32,7 +32,7 @@ const LENGTH_BYTES: usize = 4;
 pub(super) struct Encoded(pub(super) BytesMut);
 
 impl Encoded {
-    /// Adds a row as a message, after the header of rows that are copied; its bytes.
+    /// Adds a row as a message, after the header of copied rows. Returns its length.
     ///
     /// # Errors
     /// As [`Self::add`].
@@ -54,7 +54,7 @@ impl Encoded {
             }
             RowForm::Copied(form) => self.add_line(columns, row, form)?,
         }
-        // The length of a message counts itself.
+        // The length of a message includes itself.
         self.end(start, LENGTH_BYTES)?;
         Ok(self.0.len() - kind)
     }
@@ -83,7 +83,7 @@ impl Encoded {
     /// Adds a value.
     ///
     /// # Errors
-    /// If its type has no form in the protocol, or it is out of the range of that form.
+    /// If the protocol does not support its type, or the value is out of range.
     pub(super) fn add(&mut self, column: &Column<'_>, row: usize) -> PgWireResult<()> {
         if column.values.is_null(row) {
             self.0.put_i32(-1);
@@ -133,7 +133,7 @@ impl Encoded {
             _ => {
                 let start = self.0.len();
                 encode_value(self, values, row, column.field, column.described)?;
-                // It is not NULL, so it was left out.
+                // The value is not NULL, but nothing was written for it.
                 match self.0.get(start..start + LENGTH_BYTES) {
                     None | Some([0xff, 0xff, 0xff, 0xff]) => {
                         Err(api_error("a value is out of range"))
@@ -233,13 +233,13 @@ impl Encoded {
         self.end(start, 0)
     }
 
-    /// Leaves room for a length: that of NULL, until there is another.
+    /// Reserves space for a length, which is that of NULL until it is set.
     fn begin(&mut self) -> usize {
         self.0.put_i32(-1);
         self.0.len()
     }
 
-    /// Writes the length of what began at `start`, and as much `more`.
+    /// Sets the length of the bytes from `start`, plus `more`.
     fn end(&mut self, start: usize, more: usize) -> PgWireResult<()> {
         let length = i32::try_from(self.0.len() - start + more);
         let length = length.map_err(|_| api_error("a row takes more than 2 GiB"))?;

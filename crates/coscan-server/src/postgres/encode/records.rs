@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 
-/// A value within the text of a record: quoted if it needs it, with quotes and backslashes doubled.
+/// Adds a value within the text of a record. It is quoted if necessary, with quotes and backslashes doubled.
 pub(super) fn add_quoted(to: &mut BytesMut, value: &[u8]) {
     let is_special = |byte: &u8| b"\"\\(),".contains(byte) || byte.is_ascii_whitespace();
     if !value.is_empty() && !value.iter().any(is_special) {

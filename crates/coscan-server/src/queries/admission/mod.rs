@@ -1,4 +1,4 @@
-//! How many queries run at once: a number of slots, and a queue with a bound.
+//! Limits the number of running queries by slots, and has a bounded queue.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,25 +10,27 @@ use crate::queries::error::{ErrorKind, QueryError};
 use crate::queries::fair_queue::{FairQueue, QueueEntry};
 use crate::users::User;
 
-/// Slots that only administrators get, when all others are taken: they look at the server and cancel queries.
+/// The number of slots that only administrators get, when all others are taken, to inspect the server and cancel
+/// queries.
 const OF_ADMINISTRATORS: usize = 2;
 
-/// Slots for what runs. Users get the next ones in proportion to their weights, each user's queries in their order.
+/// The slots of running queries. Users get the next ones in proportion to their weights, with each user's queries in
+/// order.
 #[derive(Debug)]
 pub(super) struct Admission {
     slots: Arc<Slots>,
     bounds: Bounds,
 }
 
-/// How many run and wait.
+/// The limits on running and waiting queries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) running_max: usize,
-    /// The most slots of one user: what is left is for others.
+    /// The maximum number of slots of one user. The rest is for other users.
     pub(super) of_user_max: usize,
     pub(super) waiting_max: usize,
     pub(super) wait_max: Duration,
-    /// What has slots, and what would give more, for errors.
+    /// The names of what takes slots, and of the remedy, for errors.
     pub(super) texts: (&'static str, &'static str),
 }
 
@@ -39,12 +41,12 @@ struct Slots {
     of_user_max: usize,
 }
 
-/// While a query waits, no slot is free for its user.
+/// The state of the slots. While a query waits, no slot is free for its user.
 #[derive(Debug)]
 struct State {
     taken: usize,
     taken_by_administrators: usize,
-    /// Slots of each user who has any.
+    /// The number of slots of each user who has any.
     of_users: HashMap<Arc<str>, usize>,
     waiting: FairQueue<(Arc<str>, oneshot::Sender<Slot>)>,
     is_closed: bool,
@@ -67,14 +69,14 @@ impl Slots {
     }
 }
 
-/// The right to run; given back when dropped.
+/// The right to run, which is returned when dropped.
 #[derive(Debug)]
 pub(super) struct Slot(Option<Taken>);
 
 #[derive(Debug)]
 struct Taken {
     slots: Arc<Slots>,
-    /// Whose slot it is; `None` for one of those for administrators.
+    /// The user of the slot, or `None` for a slot of administrators.
     user: Option<Arc<str>>,
 }
 
@@ -92,7 +94,8 @@ impl Drop for Slot {
             && let Some((user, next)) = waiting
                 .pop(|user| of_users.get(user).copied().unwrap_or_default() < slots.of_user_max)
         {
-            // Who is about to leave takes none. Dropped as it is, the slot would come here again, under the lock.
+            // A query that is about to leave takes no slot. If the slot were dropped here, it would
+            // return under the lock.
             if let Err(mut slot) = next.send(slots.take(state, Arc::clone(&user))) {
                 drop(slot.0.take());
                 give_back(state, &user);
@@ -141,8 +144,8 @@ impl Admission {
     /// Waits for a slot for a query of a user. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// If the queue is full and nobody has more queries in it, or another user needs the place later, no slot comes free
-    /// in time, or the server stops.
+    /// If the queue is full and no other user has more queries in it, or another user needs the place later, no slot is
+    /// free in time, or the server stops.
     pub(super) async fn admit(&self, user: &User, weight: u32) -> Result<Slot, QueryError> {
         let (sender, receiver) = oneshot::channel();
         let (_place, refused) = {
@@ -195,7 +198,7 @@ impl Admission {
         )
     }
 
-    /// Admits no more queries; those that wait are refused.
+    /// Admits no more queries, and refuses the waiting ones.
     pub(super) fn close(&self) {
         let mut state = self.slots.state();
         state.is_closed = true;

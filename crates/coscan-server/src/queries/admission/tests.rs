@@ -15,7 +15,7 @@ fn admission(running_max: usize, waiting_max: usize, wait_max: Duration) -> Admi
     Admission::new(Bounds { running_max, of_user_max, waiting_max, wait_max, texts })
 }
 
-/// For a user without a password.
+/// Admits a query of a user without a password.
 async fn admit(admission: &Admission, user: &str, weight: u32) -> Result<Slot, QueryError> {
     let user = Users::anyone().find(user).unwrap();
     admission.admit(&user, weight).await
@@ -25,7 +25,7 @@ fn waiting(admission: &Admission) -> usize {
     admission.slots.state().waiting.len()
 }
 
-/// Users with passwords, of whom Root is an administrator.
+/// Users with passwords. Root is an administrator.
 fn known_users() -> Users {
     let verifier = Verifier::of_password("x").unwrap();
     let entry = |name, admin| format!("[users.{name}]\nverifier = '{verifier}'\nadmin = {admin}\n");
@@ -63,7 +63,7 @@ async fn administrators_are_admitted_when_all_slots_are_taken() {
     assert!(poll!(pin!(admission.admit(&root, 1))).is_pending());
     drop(first);
     admission.admit(&root, 1).await.unwrap();
-    // Without passwords every name is an administrator's, and means nothing.
+    // Without passwords every name may be that of an administrator, and gives no privilege.
     assert!(poll!(pin!(admit(&admission, "eve", 1))).is_pending());
 }
 
@@ -79,7 +79,7 @@ async fn who_fills_the_queue_gives_up_places_to_others() {
     assert!(poll!(&mut of_bob).is_pending());
     let Poll::Ready(Err(refused)) = poll!(&mut of_ann[2]) else { panic!("Ann's newest stays") };
     assert_eq!(refused.kind, ErrorKind::Busy);
-    // Bob has one and Ann two: now each refusal is the newcomer's.
+    // Bob has one and Ann two, so that each refusal now affects the new query.
     for user in ["ann", "bob"] {
         assert_eq!(admit(&admission, user, 1).await.unwrap_err().kind, ErrorKind::Busy, "{user}");
     }

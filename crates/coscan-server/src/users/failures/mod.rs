@@ -20,19 +20,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures without consequence: people mistype.
+/// The number of failures without consequence, since people mistype.
 const FREE_FAILURES: u32 = 5;
 /// The first pause.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// A pair forgets a failure each time this has passed: the rate of guesses that it allows.
+/// The interval at which a pair forgets a failure, which is the rate of guesses that it allows.
 const PAIR_FORGETS_ONE_IN: Duration = Duration::from_secs(10);
 /// Failures of a name or an address are forgotten after this time without another.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
-/// The most names, addresses and pairs of them that are kept, each.
+/// The maximum number of names, of addresses, and of pairs that are kept.
 const ENTRIES_MAX: usize = 10_000;
-/// The length of the kept start of a name, in bytes: users have shorter names.
+/// The length of the kept start of a name, in bytes. Names of users are shorter.
 const NAME_BYTES: usize = 64;
 
 /// Failed logins by name and by address, in bounded memory.
@@ -80,14 +80,14 @@ impl Failures {
 /// Failures of a pair.
 #[derive(Clone, Copy, Debug)]
 struct PairFailures {
-    /// When all will be forgotten, each in its turn.
+    /// The time at which all failures will be forgotten, one after another.
     forgotten_at: Instant,
-    /// The last success.
+    /// The time of the last success.
     used: Instant,
 }
 
 impl PairFailures {
-    /// Until the last of [`FREE_FAILURES`] is forgotten.
+    /// The time until the last of [`FREE_FAILURES`] is forgotten.
     fn left(&self, now: Instant) -> Duration {
         let all = self.forgotten_at.saturating_duration_since(now);
         all.saturating_sub(PAIR_FORGETS_ONE_IN * (FREE_FAILURES - 1))
@@ -99,7 +99,8 @@ impl PairFailures {
 }
 
 impl FailedLogins {
-    /// Whether a login under this name from this address may be checked now. Call it before checking the proof.
+    /// Checks whether a login under this name from this address may be checked now. It must be called before the proof
+    /// is checked.
     ///
     /// # Errors
     /// The time until the next login is checked.
@@ -107,8 +108,9 @@ impl FailedLogins {
         self.check_at(name, from, Instant::now())
     }
 
-    /// Notes the outcome of a login, and decides whether it succeeds. Even a right proof is refused if meanwhile so
-    /// many logins have failed that it would not have been checked: otherwise many guesses at once would be free.
+    /// Records the outcome of a login, and decides whether it succeeds. Even a right proof is refused if meanwhile so
+    /// many logins have failed that it would not have been checked. Otherwise many simultaneous guesses would have no
+    /// consequence.
     ///
     /// # Errors
     /// The time until the next login is checked.
@@ -121,7 +123,7 @@ impl FailedLogins {
         self.settle_at(name, from, is_right, Instant::now())
     }
 
-    /// The logins with a wrong proof, and those refused without checking it, so far.
+    /// The numbers of logins with a wrong proof, and of those refused without a check, so far.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         (self.wrong.load(Ordering::Relaxed), self.early.load(Ordering::Relaxed))
@@ -192,7 +194,7 @@ impl Tracked {
         let Some(from) = from else { return };
         let pair = (name.to_owned(), from);
         if !self.pairs.contains_key(&pair) {
-            // Pairs with failures stay: a new pair would have none.
+            // Pairs with failures stay, since a new pair would have none.
             make_place(&mut self.pairs, |pair| (pair.forgotten_at.max(now), pair.used));
         }
         self.pairs.entry(pair).or_insert(PairFailures { forgotten_at: now, used: now }).used = now;
@@ -205,13 +207,14 @@ fn add<K: Clone + Eq + Hash>(kept: &mut HashMap<K, Failures>, key: K, now: Insta
         && let Some(dropped) = make_place(kept, |f| (!f.is_forgotten(now), f.count, f.last))
         && !dropped.is_forgotten(now)
     {
-        // Else whoever fills the places could have an entry dropped, and begin anew with it, time and again.
+        // Otherwise clients that fill the places could have an entry dropped, and repeatedly start
+        // again with it.
         start = dropped;
     }
     kept.entry(key).or_insert(start).add(now);
 }
 
-/// If there are too many entries, drops the first in an order, and returns it.
+/// If there are too many entries, drops the first in an order. Returns the dropped entry.
 fn make_place<K: Clone + Eq + Hash, F, O: Ord>(
     kept: &mut HashMap<K, F>,
     order: impl Fn(&F) -> O,
@@ -227,7 +230,7 @@ fn start(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_BYTES)]
 }
 
-/// One client may have all addresses of an IPv6 network of 64 bits.
+/// The network of an address, since one client may have all addresses of an IPv6 network of 64 bits.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -5,7 +5,7 @@ fn from(last: u8) -> Option<IpAddr> {
     Some(IpAddr::from([10, 0, 0, last]))
 }
 
-/// Fails until logins are refused; for how long.
+/// Fails until logins are refused. Returns the pause.
 fn guess(logins: &FailedLogins, name: &str, address: Option<IpAddr>, now: Instant) -> Duration {
     for _ in 0..FREE_FAILURES {
         assert_eq!(logins.check_at(name, address, now), Ok(()));
@@ -131,7 +131,7 @@ fn memory_has_a_bound_and_keeps_those_who_fail_most() {
         logins.settle_at(&user.to_string(), from(1), true, now).unwrap();
     }
     assert_eq!(logins.tracked().pairs.len(), ENTRIES_MAX);
-    // The pair that was used least recently.
+    // This is the pair that was used least recently.
     let now = now + PAUSE;
     guess(&logins, "10", from(1), now);
     for user in ["ann", "bob"] {
@@ -149,7 +149,7 @@ fn filled_places_give_no_free_guesses() {
     for junk in 0..ENTRIES_MAX {
         guess(&logins, &format!("junk {junk}"), address(junk), now);
     }
-    // Each would have the other's entries dropped, and begin anew.
+    // Each would have the other's entries dropped, and start again.
     let mut passed = 0;
     for turn in 0..1000 {
         let (name, from) =

@@ -1,4 +1,4 @@
-//! The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677): messages in, messages out, no I/O.
+//! The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), without I/O.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -8,24 +8,24 @@ use subtle::ConstantTimeEq;
 use crate::users::Users;
 use crate::users::verifier::{Verifier, hmac_sha256, sha256};
 
-/// The longest message of a client that is read, in bytes.
+/// The maximum length of a client's message, in bytes.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// Why a login by SCRAM fails.
+/// The reason why a login by SCRAM fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScramError {
-    /// A message that the mechanism does not have.
+    /// The message is not a message of the mechanism.
     #[error("malformed SCRAM message")]
     Malformed,
-    /// Client and server do not agree on channel binding: somebody between them may have changed what each heard.
+    /// Client and server do not agree on channel binding, so their messages may have been changed in between.
     #[error(
         "channel binding failed: client and server saw different certificates or mechanisms; is there a proxy that terminates TLS between them?"
     )]
     ChannelBindingFailed,
-    /// The proof does not fit the user and the password.
+    /// The proof does not match the user and the password.
     #[error("wrong user or password")]
     WrongProof,
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     #[error("the system gives no random bytes")]
     NoRandomness,
 }
@@ -33,18 +33,18 @@ pub enum ScramError {
 /// The mechanism with channel binding.
 pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
-/// The one kind of channel binding that is offered.
+/// The only kind of channel binding that is offered.
 const BINDING_FLAG: &str = "p=tls-server-end-point";
 
 /// Whether a dialogue is bound to its TLS connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelBinding<'a> {
-    /// The client has chosen not to, although it may have been offered.
+    /// The client does not bind the dialogue, although channel binding may have been offered.
     No {
-        /// Whether it was.
+        /// Whether channel binding was offered.
         was_offered: bool,
     },
-    /// To this hash of the server's certificate.
+    /// The dialogue is bound to this hash of the server's certificate.
     To(&'a [u8]),
 }
 
@@ -67,7 +67,7 @@ impl Verified {
 pub struct Scram {
     user: String,
     verifier: Verifier,
-    /// The client's flag of channel binding and what it is bound to, as it must return.
+    /// The client's flag of channel binding and the bound data, as the client must return them.
     binding: Vec<u8>,
     client_first_bare: String,
     server_first: String,
@@ -75,8 +75,8 @@ pub struct Scram {
 }
 
 impl Scram {
-    /// Reads the client's first message. The user in it is ignored: the protocol around it has named one. The dialogue
-    /// of an unknown user looks like any other, and fails at its end.
+    /// Reads the client's first message. The user in it is ignored, since the surrounding protocol has named one. The
+    /// dialogue of an unknown user looks like any other, and fails at its end.
     ///
     /// # Errors
     /// If it is malformed, or client and server do not agree on channel binding.
@@ -107,7 +107,7 @@ impl Scram {
                 &[]
             }
             (BINDING_FLAG, ChannelBinding::To(bound)) => bound,
-            // "y": the client would have bound it, and has not heard of the offer.
+            // With "y", the client would have bound the dialogue, but has not received the offer.
             (flag, _) if ["n", "y"].contains(&flag) || flag.starts_with("p=") => {
                 return Err(ScramError::ChannelBindingFailed);
             }
@@ -141,7 +141,7 @@ impl Scram {
         &self.server_first
     }
 
-    /// Checks the client's last message; the text to answer with, and the proof.
+    /// Checks the client's last message. Returns the text of the answer, and the proof.
     ///
     /// # Errors
     /// If it is malformed or the proof is wrong.

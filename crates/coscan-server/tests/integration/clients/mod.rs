@@ -1,6 +1,6 @@
-//! Clients that nobody here wrote, in Python (psycopg, asyncpg, the ADBC drivers for PostgreSQL and Flight SQL, ConnectorX,
-//! pandas, polars, SQLAlchemy) and in Java (the JDBC drivers for PostgreSQL and Flight SQL). `./install` gets them, so these tests run only on request:
-//! `cargo test --workspace --test integration -- --ignored clients`.
+//! Clients of other projects, in Python (psycopg, asyncpg, the ADBC drivers for PostgreSQL and Flight SQL, ConnectorX,
+//! pandas, polars, SQLAlchemy) and in Java (the JDBC drivers for PostgreSQL and Flight SQL). `./install` gets them, so
+//! these tests run only on request: `cargo test --workspace --test integration -- --ignored clients`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use datafusion::prelude::SessionContext;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// Nothing here takes so long unless it hangs.
+/// A test that takes longer hangs.
 const HANG: Duration = Duration::from_secs(300);
 
-/// A column of each type; a row of values, one of others and one of NULLs.
+/// A column of each type, with a row of values, one of other values and one of NULLs.
 const KINDS: &str = "
     SELECT arrow_cast(column1, 'Int16') AS small, arrow_cast(column2, 'Int32') AS whole, column3 AS large,
            arrow_cast(column4, 'Float32') AS single, arrow_cast(column4 / -15, 'Float64') AS double,
@@ -60,12 +60,12 @@ impl Servers {
     }
 }
 
-/// Where the files of these tests are.
+/// The directory of these tests.
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/clients")
 }
 
-/// Runs a command; it must succeed.
+/// Runs a command, which must succeed.
 async fn run(command: &mut Command) {
     let output = tokio::time::timeout(HANG, command.kill_on_drop(true).output()).await;
     let output = output.expect("the clients end").unwrap();
@@ -73,7 +73,7 @@ async fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&printed));
 }
 
-/// Installs the clients of a language, if they are not there; where they are.
+/// Installs the clients of a language unless they are installed. Returns their directory.
 async fn install(language: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients");
     run(Command::new(here().join("install")).arg(language).arg(&directory)).await;

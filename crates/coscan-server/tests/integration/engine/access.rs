@@ -1,4 +1,4 @@
-//! Who may do what.
+//! The access of users to tables and statements.
 
 use arrow::array::AsArray;
 use coscan_server::config::Limits;

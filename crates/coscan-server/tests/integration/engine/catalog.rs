@@ -1,7 +1,7 @@
-//! Statements on the catalog that clients send as they connect and browse: a file for each client, whose first line says
-//! which version, and how they were recorded. Values stand in place of parameters. Those of DBeaver and Metabase have the
-//! form that they send. Each statement has a first line `-- NAME: ROWS rows of COLUMNS columns`, or `-- NAME: answers`
-//! where the rows are others than those of PostgreSQL with the same tables.
+//! Statements on the catalog that clients send when they connect and browse. Each client has a file, whose first line
+//! has the version, and how the statements were recorded. Values replace parameters. The statements of DBeaver and
+//! Metabase have the form that they send. Each statement has a first line `-- NAME: ROWS rows of COLUMNS columns`, or
+//! `-- NAME: answers` where the rows differ from those of PostgreSQL with the same tables.
 
 use arrow::array::AsArray;
 use coscan_server::config::Limits;
@@ -16,7 +16,7 @@ macro_rules! files {
     ($($name:literal),*) => { [$(($name, include_str!(concat!("catalog/", $name, ".sql")))),*] };
 }
 
-/// The clients, and what they send.
+/// The clients, with the files of their statements.
 const FILES: [(&str, &str); 20] = files![
     "activerecord",
     "adbc",
@@ -90,7 +90,7 @@ async fn statements_of_clients_on_the_catalog_have_the_expected_shape() {
 async fn queries_on_tables_of_users_are_not_taken_for_catalog_queries() {
     let fixture = Fixture::new(Limits::default()).await;
     let ann = fixture.login("ann").await;
-    // A table without rows in the catalog, joined with one that has some.
+    // A catalog table without rows is joined with a table that has some.
     let sql = "SELECT count(*) FROM numbers LEFT JOIN pg_catalog.pg_index ON indrelid = id";
     assert_eq!(fixture.number(&ann, sql).await, crate::support::ROWS);
     let sql = "SELECT count(*) FROM pg_catalog.pg_index";

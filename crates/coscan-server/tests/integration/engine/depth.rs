@@ -21,18 +21,18 @@ async fn statements_of_any_depth_do_not_end_the_process() {
     let unions = format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(20_000));
     for sql in [sums, nested, selects, unions] {
         let engine = Arc::clone(&fixture.engine);
-        // Whether it works or is refused: the process goes on.
+        // The process must survive, whether the statement is planned or refused.
         let _ = engine.plan(&ann, Sql::Text(&sql)).await;
     }
     assert_eq!(fixture.number(&ann, "SELECT count(*) FROM numbers").await, ROWS);
 }
 
-/// `open` so many times, `middle`, and `close` as often.
+/// Repeats `open` before `middle`, and `close` after it, `levels` times.
 fn nested(levels: usize, open: &str, middle: &str, close: &str) -> String {
     format!("SELECT {}{middle}{}", open.repeat(levels), close.repeat(levels))
 }
 
-/// Each reads the one before twice.
+/// A query whose WITH queries each read the previous one twice.
 fn doubled(levels: usize, join: &str) -> String {
     let doubled = |n: usize| {
         let (q, m) = (n, n + 1);
@@ -98,7 +98,7 @@ fn the_deepest_statements_that_are_accepted_run() {
     runtime.unwrap().block_on(run_deepest());
 }
 
-/// Each reads the one before.
+/// A query whose WITH queries each read the previous one.
 fn queries(count: usize) -> String {
     let with: Vec<_> = (0..count).map(|n| format!("q{} AS (SELECT id FROM q{n})", n + 1)).collect();
     let with = with.join(", ");
@@ -124,7 +124,7 @@ async fn run_deepest() {
             let query = engine.run(&ann, planned, ParamValues::List(Vec::new())).await?;
             query.try_collect::<Vec<_>>().await
         };
-        // On a thread of the runtime, as in a server.
+        // Planning runs on a thread of the runtime, as in a server.
         tokio::spawn(run).await.unwrap().unwrap();
     }
 }

@@ -13,7 +13,7 @@ use futures::TryStreamExt;
 
 use crate::support::{PASSWORD, Tables};
 
-/// Takes hours, and gives rows at once.
+/// A query that takes hours, and returns rows at once.
 pub(crate) const LONG: &str = "SELECT a.id FROM numbers a, numbers b, numbers c";
 
 pub(crate) struct Fixture {
@@ -28,7 +28,7 @@ impl Fixture {
         Self { tables, engine }
     }
 
-    /// With `numbers_by_word.parquet`, a replica of `numbers`.
+    /// Creates a fixture with `numbers_by_word.parquet`, a replica of `numbers`.
     pub(crate) async fn with_replica() -> Self {
         let mut fixture = Self::new(Limits::default()).await;
         let path = fixture.tables.write("numbers_by_word", |rows| {
@@ -40,7 +40,7 @@ impl Fixture {
         fixture
     }
 
-    /// Opens the tables with another replica of `numbers`; why not, if that fails.
+    /// Opens the tables with another replica of `numbers`.
     pub(crate) async fn open_with(&self, replica: String) -> Result<(), EngineError> {
         let mut locations = self.tables.locations.clone();
         locations.get_mut("numbers").unwrap().replicas = vec![replica];

@@ -1,4 +1,4 @@
-//! Functions that make much of little.
+//! Functions whose results may be much larger than their arguments.
 
 use arrow::util::pretty::pretty_format_batches;
 use coscan_server::config::Limits;

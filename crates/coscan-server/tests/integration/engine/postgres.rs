@@ -1,4 +1,4 @@
-//! Functions and forms of PostgreSQL: they answer as it does, or not at all.
+//! Functions and forms of PostgreSQL, which give its answers or are refused.
 
 use arrow::util::display::array_value_to_string;
 use coscan_server::config::Limits;

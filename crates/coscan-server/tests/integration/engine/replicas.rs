@@ -1,4 +1,4 @@
-//! Replicas of the tables of a server: read where they cost less, under the name and the grants of their table.
+//! Replicas of the tables of a server are read where they cost less, under the name and the grants of their table.
 
 use arrow::array::AsArray;
 use coscan_server::config::Config;
@@ -31,7 +31,7 @@ async fn a_query_reads_the_replica_under_the_name_of_the_table() {
     let other = explain(&fixture, "ann", "SELECT count(word) FROM numbers WHERE id < 100").await;
     assert!(!other.contains("replica=numbers_by_word"), "{other}");
     assert_eq!(fixture.number(&ann, BY_WORD).await, (ROWS + 6) / 7);
-    // One table, under one name.
+    // There is one table, with one name.
     let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'";
     assert_eq!(fixture.number(&ann, tables).await, 1);
     let path = fixture.tables().directory.path().join("numbers_by_word.parquet");
@@ -47,7 +47,7 @@ async fn a_replica_needs_the_grant_of_its_table() {
     let fixture = Fixture::with_replica().await;
     let mut locations = fixture.tables().locations.clone();
     let replicas = std::mem::take(&mut locations.get_mut("numbers").unwrap().replicas);
-    // The same files: `secrets` has the rows of `numbers`.
+    // These are the same files, so that `secrets` has the rows of `numbers`.
     locations.get_mut("secrets").unwrap().replicas = replicas;
     fixture.engine.open_tables(&locations).await.unwrap();
     let of_secrets = BY_WORD.replace("numbers", "secrets");

@@ -1,4 +1,4 @@
-//! The client of arrow-flight, and what all tests do with it.
+//! The client of arrow-flight, with helpers of all tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use tonic::transport::{Channel, Endpoint};
 use crate::support::PASSWORD;
 use crate::support::server::{Running, start_as};
 
-/// Nothing here takes so long unless it hangs.
+/// A test that takes longer hangs.
 pub(crate) const HANG: Duration = Duration::from_secs(120);
 
-/// Takes hours, and gives rows at once.
+/// A query that takes hours, and returns rows at once.
 pub(crate) const LONG: &str = "SELECT a.id, a.word FROM numbers a, numbers b, numbers c";
 
 pub(crate) type Client = FlightSqlServiceClient<Channel>;
@@ -59,7 +59,7 @@ pub(crate) async fn all(client: &mut Client, info: &FlightInfo) -> RecordBatch {
     let mut stream = fetch(client, info).await;
     let batches: Vec<_> = stream.by_ref().try_collect().await.unwrap();
     let schema = Arc::new(info.clone().try_decode_schema().unwrap());
-    // Clients compare what was told with what comes.
+    // Clients compare the announced schema with the received one.
     assert_eq!(stream.schema(), Some(&schema));
     concat_batches(&schema, &batches).unwrap()
 }
@@ -72,7 +72,7 @@ pub(crate) async fn query(client: &mut Client, sql: &str) -> RecordBatch {
 pub(crate) fn code(error: &FlightError) -> Code {
     match error {
         FlightError::Tonic(status) => status.code(),
-        // What the client keeps of a login that is refused.
+        // This is the text that the client keeps of a refused login.
         error if error.to_string().contains(Code::Unauthenticated.description()) => {
             Code::Unauthenticated
         }

@@ -26,7 +26,7 @@ async fn with_a_certificate_connections_are_encrypted() {
         let mut client = FlightSqlServiceClient::new(channel);
         timeout(HANG, client.handshake("ann", PASSWORD)).await.unwrap().unwrap_err();
     }
-    // Another one for the same name.
+    // This is another certificate for the same name.
     let other = tempfile::tempdir().unwrap();
     let other = std::fs::read(certificate(other.path()).certificate).unwrap();
     let error = connect(address, &other).await.unwrap_err();

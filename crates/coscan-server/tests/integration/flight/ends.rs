@@ -1,4 +1,4 @@
-//! Queries end before their results do: cancelled, dropped, stalled, stopped.
+//! Queries that end before their results do: cancelled, dropped, stalled, stopped.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn a_query_is_cancelled_while_it_streams_as_often_as_one_likes() {
     };
     let ended = timeout(HANG, reading).await.unwrap();
     assert!(ended.contains("cancelled"), "{ended}");
-    // It does not start again.
+    // The query does not start again.
     let again = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.map(|_| ());
     assert!(again.unwrap_err().to_string().contains("cancelled"));
     query(&mut client, "SELECT count(*) FROM numbers").await;
@@ -54,7 +54,7 @@ async fn dropping_a_result_frees_its_slot() {
         drop(rows);
         drained(&running).await;
     }
-    // One that waits for a slot gives up its place when its client gives up.
+    // A waiting query leaves the queue when its client drops the request.
     let info = client.execute(LONG.to_owned(), None).await.unwrap();
     let _running = fetch(&mut client, &info).await;
     let mut other = login(&running, "bob").await;
@@ -100,7 +100,7 @@ async fn a_client_that_reads_nothing_holds_little_and_not_for_ever() {
 async fn a_query_that_runs_when_the_server_stops_gives_all_its_rows() {
     let running = start().await;
     let mut client = login(&running, "ann").await;
-    // More than fits between the server and a client that does not read.
+    // This is more than fits between the server and a client that does not read.
     let sql = "SELECT id, repeat(word, 500) FROM numbers";
     let info = client.execute(sql.to_owned(), None).await.unwrap();
     let mut rows = fetch(&mut client, &info).await;

@@ -1,4 +1,4 @@
-//! Errors, and what is not served.
+//! Errors, and calls that are not supported.
 
 use arrow_flight::Action;
 use futures::TryStreamExt;
@@ -22,7 +22,7 @@ async fn errors_have_the_codes_of_grpc() {
     ] {
         assert_eq!(code(&error(&mut client, sql).await), expected, "{sql}");
     }
-    // An error that comes with the rows.
+    // The error occurs while rows are sent.
     let info =
         client.execute("SELECT 1 / (id - 20000) FROM numbers".to_owned(), None).await.unwrap();
     let failed = match client.do_get(info.endpoint[0].ticket.clone().unwrap()).await {
@@ -30,7 +30,7 @@ async fn errors_have_the_codes_of_grpc() {
         Err(error) => error.to_string(),
     };
     assert!(failed.to_lowercase().contains("divide by zero"), "{failed}");
-    // Tickets are their users' only.
+    // Tickets are valid for their users only.
     let mut bob = login(&running, "bob").await;
     let info = bob.execute("SELECT * FROM secrets".to_owned(), None).await.unwrap();
     let refused =

@@ -84,7 +84,7 @@ async fn prepared_statements_end_with_what_their_user_was_granted() {
     run_prepared(&mut ann, &of_ann).await.unwrap();
 }
 
-/// Prepares a query on a table; its handle.
+/// Prepares a query on a table. Returns its handle.
 async fn prepare(client: &mut Client, table: &str) -> CommandPreparedStatementQuery {
     let query = format!("SELECT count(*) FROM {table}");
     let body = ActionCreatePreparedStatementRequest { query, transaction_id: None };
@@ -122,7 +122,7 @@ async fn failed_logins_are_slowed_down() {
         let refused = client.handshake("ann", password).await.err();
         refused.is_some_and(|error| error.to_string().contains("too many logins"))
     };
-    // Several attempts, since the pause may be over before the right password comes.
+    // There are several attempts, since the pause may be over before the right password arrives.
     for _ in 0..100 {
         if is_refused("wrong").await && is_refused(PASSWORD).await {
             return;
@@ -138,7 +138,7 @@ async fn a_connection_over_which_nobody_logs_in_ends() {
     let mut client = login(&running, "ann").await;
     let mut silent = TcpStream::connect(at).await.unwrap();
     timeout(HANG, silent.read_to_end(&mut Vec::new())).await.unwrap().ok();
-    // It is older than the one that has ended.
+    // This session is older than the one that has ended.
     query(&mut client, "SELECT 1").await;
 }
 

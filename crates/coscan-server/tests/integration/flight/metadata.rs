@@ -1,4 +1,4 @@
-//! What clients are told about tables and the server.
+//! Metadata of tables and of the server.
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::DataType;

@@ -42,12 +42,12 @@ async fn bytes_that_are_no_protocol_do_no_harm() {
         let mut tcp = TcpStream::connect(at).await.unwrap();
         let noise: Vec<u8> = (0..random() % 500).map(|_| random() as u8).collect();
         let start: &[u8] = if round % 2 == 0 { preface } else { b"" };
-        // The server may hang up first.
+        // The server may close the connection first.
         tcp.write_all(&[start, &noise].concat()).await.ok();
         tcp.shutdown().await.ok();
         timeout(HANG, tcp.read_to_end(&mut Vec::new())).await.unwrap().ok();
     }
-    // Noise within the messages of the protocol: each is answered, with an error or not.
+    // Each message of the protocol with noise in it is answered, with an error or not.
     let uri = format!("http://{at}");
     let channel = Endpoint::from_shared(uri).unwrap().connect().await.unwrap();
     let mut raw = FlightServiceClient::new(channel.clone());
@@ -89,7 +89,7 @@ async fn bytes_that_are_no_protocol_do_no_harm() {
     query(&mut client, "SELECT 1").await;
 }
 
-/// Prepares a statement; the command that runs it.
+/// Prepares a statement. Returns the command that runs it.
 async fn prepared(raw: &mut FlightServiceClient<Channel>, sql: &str) -> Vec<u8> {
     let prepare =
         ActionCreatePreparedStatementRequest { query: sql.to_owned(), transaction_id: None };

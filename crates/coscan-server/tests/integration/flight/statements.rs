@@ -37,7 +37,7 @@ async fn a_statement_returns_its_rows_with_types_that_clients_read() {
 async fn settings_last_as_long_as_a_login() {
     let running = start().await;
     let mut client = login(&running, "ann").await;
-    // Clients do not always fetch what has no rows, or fetch it late.
+    // Clients may fetch a statement without rows late, or never.
     let info = client.execute("SET statement_timeout = '1s'".to_owned(), None).await.unwrap();
     client.execute("SET statement_timeout = '7s'".to_owned(), None).await.unwrap();
     assert_eq!(all(&mut client, &info).await.num_columns(), 0);
@@ -53,7 +53,7 @@ async fn settings_last_as_long_as_a_login() {
     assert_eq!(shown.column(0).as_string::<i32>().value(0), "0");
 }
 
-/// A statement with two numbers and a word as parameters.
+/// Runs a statement with two numbers and a word as parameters.
 async fn run_prepared(client: &mut Client, sql: &str) {
     let mut statement = client.prepare(sql.to_owned(), None).await.unwrap();
     assert_eq!(statement.dataset_schema().unwrap().fields().len(), 2);
@@ -71,7 +71,7 @@ async fn run_prepared(client: &mut Client, sql: &str) {
         let rows = all(client, &info).await;
         assert_eq!(rows.column(0).as_primitive::<Int64Type>().values(), &[first + 3, first + 10]);
     }
-    // Two rows, too few values, values of other types.
+    // These are two rows, too few values, and values of other types.
     let two = concat_batches(&row(&[1, 2], "a").schema(), [&row(&[1, 2], "a"), &row(&[3, 4], "b")]);
     for (wrong, expected) in [
         (two.unwrap(), Code::Unimplemented),
@@ -96,7 +96,7 @@ async fn prepared_statements_have_parameters_of_all_sorts() {
         );
         run_prepared(&mut client, &sql).await;
     }
-    // A parameter whose type nothing tells takes that of its value.
+    // A parameter whose type is not determined takes the type of its value.
     let mut free = client.prepare("SELECT $1 AS x".to_owned(), None).await.unwrap();
     let value: ArrayRef = Arc::new(Int64Array::from(vec![42]));
     free.set_parameters(RecordBatch::try_from_iter([("x", value)]).unwrap()).unwrap();

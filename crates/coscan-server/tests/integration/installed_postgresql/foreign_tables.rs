@@ -1,4 +1,4 @@
-//! Tables here are foreign tables of a PostgreSQL server, beside its own.
+//! Tables of this server as foreign tables of a PostgreSQL server, beside its own tables.
 
 use tokio_postgres::Client;
 
@@ -39,7 +39,7 @@ async fn tables_are_imported_and_read_beside_those_of_postgresql() {
                    FROM information_schema.columns WHERE table_schema = 'parquet'";
     let columns: String = client.query_one(columns, &[]).await.unwrap().get(0);
     assert_eq!(columns, "id bigint, word text");
-    // Texts are compared by their bytes here, whatever the collation there.
+    // This server compares texts by their bytes, whatever the collation in PostgreSQL.
     let collation = "SELECT collation_name FROM information_schema.columns
                      WHERE table_schema = 'parquet' AND column_name = 'word'";
     let collation: String = client.query_one(collation, &[]).await.unwrap().get(0);
@@ -71,7 +71,7 @@ async fn tables_are_imported_and_read_beside_those_of_postgresql() {
 async fn conditions_groups_joins_and_limits_are_pushed_down() {
     let running = start().await;
     let (_server, client) = with_foreign_tables(&running).await;
-    // Where a join is made is a matter of costs.
+    // The costs decide where a join is made.
     let elsewhere =
         "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_nestloop = off";
     client.batch_execute(elsewhere).await.unwrap();

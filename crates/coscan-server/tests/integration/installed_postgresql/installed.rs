@@ -1,4 +1,4 @@
-//! A server of PostgreSQL for one test.
+//! A PostgreSQL server for one test.
 
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
-/// Nothing here takes so long unless it hangs.
+/// A test that takes longer hangs.
 const HANG: Duration = Duration::from_secs(60);
 
 /// The user `nobody`, who owns no files: PostgreSQL refuses to run as root.
@@ -24,7 +24,7 @@ pub(crate) struct PostgreSql {
 }
 
 impl PostgreSql {
-    /// Starts one, with a user `postgres` who needs no password.
+    /// Starts a server, with a user `postgres` who needs no password.
     pub(crate) async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("data");
@@ -70,7 +70,7 @@ impl Drop for PostgreSql {
     }
 }
 
-/// A program of the newest PostgreSQL that is installed, as a user who is not root.
+/// A program of the newest installed PostgreSQL, run as a user other than root.
 fn command(program: &str) -> Command {
     let mut command = Command::new(directory().join(program));
     command.current_dir("/");
@@ -80,7 +80,7 @@ fn command(program: &str) -> Command {
     command
 }
 
-/// Where its programs are: Debian keeps those of servers apart.
+/// The directory of the programs. Debian has a separate one for those of servers.
 fn directory() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let debian = versions.map(|version| version.path().join("bin"));

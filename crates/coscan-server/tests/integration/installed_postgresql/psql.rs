@@ -1,11 +1,11 @@
-//! psql runs queries, and lists what there is.
+//! psql runs queries, and lists the objects of the server.
 
 use std::process::Stdio;
 
 use crate::support::PASSWORD;
 use crate::support::server::{Running, start};
 
-/// Runs psql; whether it succeeds, and what it prints.
+/// Runs psql. Returns whether it succeeds, and its output.
 async fn psql(running: &Running, user: &str, password: &str, commands: &[&str]) -> (bool, String) {
     let mut psql = std::process::Command::new("psql");
     let url = format!("postgresql://{user}@127.0.0.1:{}/coscan", running.at.port());
@@ -43,7 +43,7 @@ async fn psql_runs_queries_and_lists_granted_tables_only() {
     assert!(text.contains("public|numbers|table") && !text.contains("secrets"), "{text}");
     assert!(text.contains("word|") && text.ends_with("ann\n"), "{text}");
     assert!(text.contains("\nann|") && !text.contains("bob"), "{text}");
-    // Lists of what this server has not are empty, and no errors.
+    // Lists of objects that this server does not have are empty, and are not errors.
     let commands = [
         "\\dp",
         "\\z",

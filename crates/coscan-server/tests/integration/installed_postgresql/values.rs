@@ -1,4 +1,4 @@
-//! The stored answers that values are compared with are those of PostgreSQL.
+//! The stored answers for the comparison of values equal those of PostgreSQL.
 
 use crate::installed_postgresql::installed::PostgreSql;
 use crate::support::values::{Value, answer};

@@ -3,11 +3,11 @@
 use crate::postgres::without_passwords;
 use crate::support::wire::{Message, Wire, code, framed};
 
-/// Gives no row for hours.
+/// A query that returns no row for hours.
 pub(crate) const LONG: &str =
     "SELECT count(*) FROM numbers a, numbers b WHERE a.id * b.id % 7 = 3 AND a.word < b.word";
 
-/// The last message of a login has the number and the secret of the connection.
+/// A cancel request. The last message of a login has the number and the secret of the connection.
 fn request(greeting: &[Message]) -> Vec<u8> {
     let (_, key) = greeting.iter().find(|(kind, _)| *kind == b'K').unwrap();
     framed(None, &[&80_877_102_i32.to_be_bytes(), &key[..]].concat())
@@ -31,14 +31,14 @@ async fn a_request_concerns_all_that_was_sent_since_the_server_was_ready() {
         framed(Some(b'S'), b""),
     ]
     .concat();
-    // The statement is planned, and does not run yet.
+    // The statement is planned, but does not run yet.
     wire.send(&[parse(LONG), framed(Some(b'H'), b"")].concat()).await;
     wire.until(b'1').await;
     cancel().await;
     wire.send(&run).await;
     let answers = wire.until(b'Z').await;
     assert!(answers.iter().any(|answer| code(answer).as_deref() == Some("57014")), "{answers:?}");
-    // Nothing was sent since.
+    // Nothing was sent since the request.
     cancel().await;
     wire.send(&[parse("SELECT 7"), run].concat()).await;
     let answers = wire.until(b'Z').await;

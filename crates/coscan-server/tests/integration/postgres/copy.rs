@@ -1,4 +1,4 @@
-//! Results that are copied.
+//! Results of COPY.
 
 use futures::TryStreamExt;
 use tokio_postgres::Client;

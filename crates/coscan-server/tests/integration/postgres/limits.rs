@@ -1,9 +1,9 @@
-//! What a client may make the server hold for it.
+//! The resources that a client may make the server hold.
 
 use crate::postgres::without_passwords;
 use crate::support::wire::{Wire, code, framed};
 
-/// Sync, which ends what belongs together.
+/// A Sync message, which ends a series of messages.
 fn sync() -> Vec<u8> {
     framed(Some(b'S'), b"")
 }
@@ -15,7 +15,7 @@ async fn answers_are_sent_while_the_client_asks_for_more() {
     let columns: Vec<_> = (0..1000).map(|column| format!("1 AS c{column}")).collect();
     let parse = format!("\0SELECT {}\0\0\0", columns.join(", "));
     let describe = framed(Some(b'D'), b"S\0");
-    // The answers take 200 times as many bytes, and there is no Sync.
+    // The answers take 200 times as many bytes as the requests, and there is no Sync.
     wire.send(&[framed(Some(b'P'), parse.as_bytes()), describe.repeat(200)].concat()).await;
     let first = wire.until(b'T').await;
     let kinds: Vec<_> = first.iter().map(|(kind, _)| *kind).collect();

@@ -1,4 +1,4 @@
-//! The PostgreSQL protocol with a client that nobody here wrote.
+//! The PostgreSQL protocol with a client of another project.
 
 mod cancel;
 mod copy;
@@ -16,12 +16,12 @@ use futures::TryStreamExt;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// Nothing here takes so long unless it hangs.
+/// A test that takes longer hangs.
 const HANG: Duration = Duration::from_secs(120);
 
 const LONG: &str = "SELECT a.id FROM numbers a, numbers b, numbers c";
 
-/// A server for clients that speak the protocol by themselves.
+/// A server for clients that implement the protocol themselves.
 async fn without_passwords() -> Running {
     start_as(|config, _| (config.users_file, config.insecure) = (None, true)).await
 }
@@ -47,7 +47,7 @@ async fn a_result_comes_a_few_rows_at_a_time_within_a_transaction() {
     assert_eq!(i64::try_from(rows).unwrap(), ROWS);
     assert_eq!(running.server.engine().queries().counts(), (0, 0));
     transaction.commit().await.unwrap();
-    // A portal that is left unfinished ends with its transaction.
+    // An unfinished portal ends with its transaction.
     let transaction = client.transaction().await.unwrap();
     let portal = transaction.bind(LONG, &[]).await.unwrap();
     transaction.query_portal(&portal, 10).await.unwrap();
@@ -86,7 +86,7 @@ async fn cursors_give_rows_in_pieces_until_their_transaction_ends() {
     client.batch_execute("CLOSE c").await.unwrap();
     assert_eq!(texts(&client, "FETCH 1 FROM c").await, Err(SqlState::INVALID_CURSOR_NAME));
     client.batch_execute("ROLLBACK").await.unwrap();
-    // It ends with its transaction, and its query with it.
+    // The cursor ends with its transaction, and so does its query.
     client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {LONG}")).await.unwrap();
     assert_eq!(texts(&client, "FETCH 10 FROM c").await.unwrap().len(), 10);
     assert_eq!(running.server.engine().queries().counts(), (1, 0));
@@ -170,7 +170,7 @@ async fn joins_of_cancelled_queries_give_up_their_threads() {
     let running = start().await;
     for _ in 0..8 {
         let client = running.login("ann").await;
-        // It would take hours.
+        // The query would take hours.
         let sql = "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE a.id + b.id > c.id";
         let canceller = client.cancel_token();
         let query = tokio::spawn(async move { client.query(sql, &[]).await.map(|_| ()) });
@@ -215,13 +215,13 @@ async fn a_query_that_runs_when_the_server_stops_gives_all_its_rows() {
     let at = running.at;
     let (client, other) = (running.login("ann").await, running.login("bob").await);
     let none: [i64; 0] = [];
-    // More than fits between the server and a client that does not read.
+    // This is more than fits between the server and a client that does not read.
     let rows = client.query_raw("SELECT id, repeat(word, 500) FROM numbers", none).await.unwrap();
     let mut rows = std::pin::pin!(rows);
     rows.try_next().await.unwrap().unwrap();
     let (server, tables) = (running.server, running.tables);
     let stopping = tokio::spawn(server.stop(HANG, std::future::pending()));
-    // Others are told, and nobody comes in.
+    // Other clients get an error, and no client is admitted.
     let refused = async { while other.simple_query("SELECT 1").await.is_ok() {} };
     tokio::time::timeout(HANG, refused).await.unwrap();
     let closed = async { while tokio::net::TcpStream::connect(at).await.is_ok() {} };
@@ -253,7 +253,7 @@ async fn guesses_are_refused_without_a_look_at_them() {
     };
     let _ann = running.login("ann").await;
     let mut codes = Vec::new();
-    // However slow this machine is, pauses grow until the next guess comes too early.
+    // Pauses grow until the next guess is too early, however slow this machine is.
     while codes.len() < 100 && codes.last() != Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
     {
         codes.push(login("bob", "wrong").await.err().unwrap());

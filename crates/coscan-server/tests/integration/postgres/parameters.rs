@@ -145,7 +145,7 @@ async fn values_are_sent_as_they_are_or_not_at_all() {
     }
     let sql = "SELECT CAST('-inf' AS REAL), CAST('inf' AS DOUBLE PRECISION)";
     assert_eq!(texts(&client, sql).await.unwrap(), ["-Infinity"]);
-    // Beyond the years that have a form.
+    // These years are beyond those that have a form.
     let sql = "SELECT arrow_cast(9223372036854775807, 'Timestamp(Second, None)')";
     assert_eq!(texts(&client, sql).await, Err(SqlState::FEATURE_NOT_SUPPORTED));
 }
@@ -243,13 +243,13 @@ async fn arrays_have_the_type_of_what_is_looked_for() {
             assert_eq!(row.get::<_, i64>(0), expected, "{sql} {array} {declared:?}");
         }
     }
-    // A number of 29 digits: the column is not cast to fewer.
+    // The column is not cast to fewer digits than the 29 of the number.
     let sql = "SELECT count(*) FROM (VALUES (CAST('10000000000000000000000000000' AS DECIMAL(38, 0)))) AS t(d) WHERE d = ANY($1)";
     for (array, expected) in [("{1.5}", 0), ("{10000000000000000000000000000}", 1)] {
         let row = client.query_one(sql, &[&InText(array)]).await.unwrap();
         assert_eq!(row.get::<_, i64>(0), expected, "{array}");
     }
-    // A column with more digits after the point than numbers of clients keep.
+    // The column has more digits after the point than numbers of clients keep.
     let sql = "SELECT count(*) FROM (VALUES (CAST('0.12345678901' AS DECIMAL(20, 15)))) AS t(d) WHERE d = ANY($1)";
     for (array, expected) in [("{0.123456789}", 0), ("{0.12345678901}", 1)] {
         let row = client.query_one(sql, &[&InText(array)]).await.unwrap();
@@ -298,7 +298,7 @@ async fn arrays_of_all_types_come_back_in_both_forms() {
         let select = client.prepare_typed("SELECT $1", of).await.unwrap();
         assert_eq!(select.columns()[0].type_(), &of[0]);
         let row = client.query_one(&select, &[&InText(sent)]).await.unwrap();
-        // What came in binary form is sent in it again.
+        // A value that was received in binary form is sent again in it.
         let binary: InBinary = row.get(0);
         for parameter in [&InText(sent) as &(dyn ToSql + Sync), &binary] {
             client.batch_execute("BEGIN").await.unwrap();

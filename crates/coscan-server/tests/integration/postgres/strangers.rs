@@ -1,4 +1,4 @@
-//! Clients that never log in, and users who may no longer.
+//! Clients that never log in, and users whose access was removed.
 
 use coscan_server::config::Config;
 use tokio::net::TcpStream;
@@ -28,7 +28,7 @@ async fn who_connects_and_says_nothing_keeps_nobody_out() {
     assert_eq!(get(running.http, "/healthz", &[]).await.status, 200);
     let bob = running.login("bob").await;
     bob.query("SELECT count(*) FROM numbers", &[]).await.unwrap();
-    // All places for users are taken, and administrators find one.
+    // All places for users are taken, but administrators get one.
     let refused = running.config("bob", PASSWORD).connect(NoTls).await.err().unwrap();
     assert_eq!(code(&refused), SqlState::TOO_MANY_CONNECTIONS);
     running.login("root").await.query("SELECT 1", &[]).await.unwrap();
@@ -48,7 +48,7 @@ async fn a_user_who_was_removed_is_sent_away_and_others_stay() {
     std::fs::write(path, users.replace("bob", "rob")).unwrap();
     running.server.reload(&kept).await.unwrap();
     let error = bob.query("SELECT count(*) FROM secrets", &[]).await.unwrap_err();
-    // The client may notice the end of the connection before it reads why.
+    // The client may notice the end of the connection before it reads the reason.
     assert!(error.is_closed() || code(&error) == SqlState::ADMIN_SHUTDOWN, "{error:?}");
     ann.query("SELECT count(*) FROM numbers", &[]).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! An HTTP client that sends what it likes.
+//! An HTTP client that can send arbitrary requests.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Nothing here takes so long unless it hangs.
+/// A test that takes longer hangs.
 const HANG: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
@@ -23,13 +23,13 @@ impl Answer {
         pairs.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The cookie that it sets, as a request sends it.
+    /// The cookie of the answer, in the form in which a request sends it.
     pub(crate) fn cookie(&self) -> Option<&str> {
         self.header("set-cookie")?.split(';').next()
     }
 }
 
-/// Asks for a path on a connection of its own.
+/// Requests a path over a connection of its own.
 pub(crate) async fn get(to: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Answer {
     let host = to.to_string();
     let has_host = headers.iter().any(|(name, _)| *name == "host");

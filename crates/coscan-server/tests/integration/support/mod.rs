@@ -18,13 +18,14 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 
-/// Rows of each table.
+/// The number of rows of each table.
 pub(crate) const ROWS: i64 = 30_000;
 
 /// The password of all users.
 pub(crate) const PASSWORD: &str = "pencil";
 
-/// `numbers` and `secrets`: `id` from 0 on, and `word`. Ann reads `numbers`, Bob both, Root is an administrator.
+/// The tables `numbers` and `secrets`, with `id` starting at 0, and `word`. Ann may read `numbers`, Bob both. Root is
+/// an administrator.
 pub(crate) struct Tables {
     pub(crate) directory: TempDir,
     pub(crate) locations: BTreeMap<String, TableLocation>,

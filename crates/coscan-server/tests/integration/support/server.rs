@@ -24,7 +24,7 @@ pub(crate) async fn start_with(tls: bool) -> Running {
     start_as(|config, directory| config.tls = tls.then(|| certificate(directory))).await
 }
 
-/// With other settings.
+/// Starts a server with changed settings.
 pub(crate) async fn start_as(change: impl FnOnce(&mut Config, &Path)) -> Running {
     let tables = Tables::new();
     let directory = tables.directory.path();
@@ -51,7 +51,7 @@ pub(crate) async fn start() -> Running {
     start_with(false).await
 }
 
-/// Settings to share the files below a directory, whose `ring.key` is made unless it is there.
+/// Settings that share the files below a directory. Its `ring.key` is created if it is missing.
 pub(crate) fn ring(directory: &Path, listen: SocketAddr, join: SocketAddr) -> Ring {
     let key = directory.join("ring.key");
     if !key.exists() {
@@ -75,7 +75,7 @@ pub(crate) fn certificate(directory: &Path) -> Tls {
     tls
 }
 
-/// A client of TLS that trusts this certificate only, and speaks these protocols (ALPN).
+/// The configuration of a TLS client that trusts this certificate only, and supports these protocols (ALPN).
 pub(crate) fn trusting(
     pem: &[u8],
     protocols: &[&[u8]],

@@ -1,12 +1,12 @@
-//! Values of all types, and how PostgreSQL sends them.
+//! Values of all types, in the forms in which PostgreSQL sends them.
 
 use std::error::Error;
 
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-/// A value: with which time zone it is asked for, as an expression here and in PostgreSQL, and what PostgreSQL 15 answers.
-/// Lines of five parts with tabs between them; `\\`, `\t` and `\n` are escapes.
+/// Values. Each line has five parts with tabs between them: the time zone, the value as an expression here and in
+/// PostgreSQL, and the answer of PostgreSQL 15. `\\`, `\t` and `\n` are escapes.
 const VALUES: &str = include_str!("values.tsv");
 
 pub(crate) struct Value {
@@ -16,7 +16,7 @@ pub(crate) struct Value {
     pub(crate) answer: Answer,
 }
 
-/// The text, and the binary form in hexadecimal digits; `NULL` for NULL.
+/// The text, and the binary form in hexadecimal digits, or `NULL`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     text: String,
@@ -65,7 +65,7 @@ impl<'a> FromSql<'a> for Raw {
     }
 }
 
-/// What a server answers.
+/// The answer of a server.
 pub(crate) async fn answer(client: &Client, zone: &str, value: &str) -> Result<Answer, String> {
     let failed = |error: tokio_postgres::Error| match error.as_db_error() {
         Some(error) => error.message().to_owned(),

@@ -1,4 +1,4 @@
-//! A client that sends what it likes.
+//! A client that can send arbitrary bytes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Nothing here takes so long unless it hangs.
+/// A test that takes longer hangs.
 const HANG: Duration = Duration::from_secs(60);
 
 /// A connection without a client library.
@@ -31,7 +31,7 @@ impl Wire {
         self.send(&framed(None, &body)).await;
     }
 
-    /// The next message; `None` at the end of the connection.
+    /// The next message, or `None` at the end of the connection.
     pub(crate) async fn next(&mut self) -> Option<Message> {
         let next = async {
             let kind = self.0.read_u8().await.ok()?;
@@ -43,7 +43,7 @@ impl Wire {
         tokio::time::timeout(HANG, next).await.expect("the server answers")
     }
 
-    /// All messages up to one of this kind, or to the end of the connection.
+    /// All messages up to the first of this kind, or to the end of the connection.
     pub(crate) async fn until(&mut self, kind: u8) -> Vec<Message> {
         let mut messages = Vec::new();
         while let Some(message) = self.next().await {

@@ -1,4 +1,5 @@
-//! The optimum by brute force: the fewest bytes that any schedule reads, for tiny workloads. The bound is never above it.
+//! The optimum by brute force: the fewest bytes that any schedule reads, for tiny workloads. The bound is never above
+//! it.
 
 mod random;
 
@@ -56,7 +57,7 @@ impl Search<'_> {
         pages.map(bit).sum()
     }
 
-    /// A stream at its next query that needs anything.
+    /// The state of a stream at its next query that needs anything.
     fn at_query(&self, stream: usize, mut index: usize) -> (usize, u32) {
         loop {
             match self.query(stream, index).map(|query| self.chunks(query)) {
@@ -67,7 +68,7 @@ impl Search<'_> {
         }
     }
 
-    /// Hands out all chunks in the pool: a delay would help no query.
+    /// Hands out all chunks in the pool, since a delay would help no query.
     fn hand_out(&self, mut reached: ScheduleState) -> ScheduleState {
         for stream in 0..reached.streams.len() {
             let (mut index, mut needed) = reached.streams[stream];
@@ -220,7 +221,7 @@ fn belady_reads_least_for_pages_of_equal_size() {
     }
 }
 
-/// By trying every set of pages that may be kept after each use.
+/// The fewest misses, by trying every set of pages that may be kept after each use.
 fn fewest_misses(uses: &[Vec<u32>], room: u64) -> u64 {
     let mut reached = BTreeMap::from([(0u32, 0u64)]);
     for pages in uses {

@@ -75,7 +75,7 @@ fn workload_with_columns(seed: u64) -> Workload {
     Workload { tables: vec![table], streams, pool_bytes, pool_changes: Vec::new() }
 }
 
-/// In how many of the cases the bound is above the compulsory bytes, and in how many it is the optimum.
+/// The number of cases in which the bound is above the compulsory bytes, and in which it is the optimum.
 fn compare_with_optimum(cases: impl Iterator<Item = Workload>) -> (u32, u32) {
     let (mut above_compulsory, mut met) = (0, 0);
     for (seed, case) in cases.enumerate() {

@@ -24,8 +24,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// `title` is at the left and `title_right` at the right of the line above the columns; a title alone is where its
-    /// columns are aligned to. All columns have the same number of cells.
+    /// Creates a block. `title` is at the left and `title_right` at the right of the line above the columns; a title
+    /// alone is where its columns are aligned to. All columns have the same number of cells.
     #[must_use]
     pub fn new(title: &str, title_right: &str, columns: &[Vec<String>], align: Align) -> Block {
         let widths: Vec<usize> = columns
@@ -57,8 +57,8 @@ impl Block {
     }
 }
 
-/// Puts blocks beside `first`, and those that do not fit below, beside `first` again. Every line of
-/// blocks but the last has the same number of them, so that none stands alone needlessly.
+/// Puts blocks beside `first`, and those that do not fit below, beside `first` again. Every line of blocks but the last
+/// has the same number of them, so that none stands alone needlessly.
 #[must_use]
 pub fn beside(first: &Block, blocks: &[Block]) -> String {
     let widest = blocks.iter().map(|block| GAP.len() + block.width).max().unwrap_or(1);

@@ -48,11 +48,11 @@ impl Figure {
 /// The alignment of a text relative to its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Anchor {
-    /// It begins there.
+    /// The text begins at the position.
     Start,
-    /// Its middle is there.
+    /// The middle of the text is at the position.
     Middle,
-    /// It ends there.
+    /// The text ends at the position.
     End,
 }
 
@@ -63,19 +63,19 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    /// An empty one.
+    /// An empty picture.
     #[must_use]
     pub fn new() -> Canvas {
         Canvas::default()
     }
 
-    /// The picture; `title` is its text for screen readers.
+    /// Finishes the picture. `title` is its text for screen readers.
     #[must_use]
     pub fn finish(self, title: &str, height: f64) -> Figure {
         Figure { title: title.to_string(), height, body: self.body }
     }
 
-    /// A straight line in one of the style's line classes.
+    /// Draws a straight line in one of the style's line classes.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(pixels);
         self.push(format!(
@@ -83,24 +83,24 @@ impl Canvas {
         ));
     }
 
-    /// A text whose base line is at the place; `class` is a list of the style's text classes.
+    /// Writes a text whose base line is at the place. `class` is a list of the style's text classes.
     pub fn text(&mut self, class: &str, anchor: Anchor, at: (f64, f64), text: &str) {
         self.push(text_element(&format!("class=\"{class}\""), anchor, at, text));
     }
 
-    /// A strong text in a colour.
+    /// Writes a strong text in a colour.
     pub fn hue_text(&mut self, hue: Hue, anchor: Anchor, at: (f64, f64), text: &str) {
         let look = format!("class=\"strong\" style=\"fill:{}\"", hue.variable());
         self.push(text_element(&look, anchor, at, text));
     }
 
-    /// A small text in a colour that can be read on top of lines.
+    /// Writes a small text in a colour that can be read on top of lines.
     pub fn hue_note(&mut self, hue: Hue, anchor: Anchor, at: (f64, f64), text: &str) {
         let look = format!("class=\"note haloed\" style=\"fill:{}\"", hue.variable());
         self.push(text_element(&look, anchor, at, text));
     }
 
-    /// The name of an upright axis: a text that runs upwards, centred at the place.
+    /// Writes the name of an upright axis: a text that runs upwards, centred at the place.
     pub fn upward_text(&mut self, (x, y): (f64, f64), text: &str) {
         let (x, y) = (pixels(x), pixels(y));
         self.push(format!(
@@ -109,40 +109,40 @@ impl Canvas {
         ));
     }
 
-    /// A rectangle in a class of the style.
+    /// Draws a rectangle in a class of the style.
     pub fn area(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
         self.push(rectangle(&format!("class=\"{class}\""), at, size, ""));
     }
 
-    /// A rectangle in a class of the style, with a name that shows on hovering.
+    /// Draws a rectangle in a class of the style, with a name that shows on hovering.
     pub fn named_area(&mut self, class: &str, at: (f64, f64), size: (f64, f64), name: &str) {
         self.push(rectangle(&format!("class=\"{class}\""), at, size, name));
     }
 
-    /// A rectangle in a colour, with a name that shows on hovering.
+    /// Draws a rectangle in a colour, with a name that shows on hovering.
     pub fn bar(&mut self, hue: Hue, at: (f64, f64), size: (f64, f64), name: &str) {
         self.push(rectangle(&format!("fill=\"{}\"", hue.variable()), at, size, name));
     }
 
-    /// A path in a class of the style and a colour.
+    /// Draws a path in a class of the style and a colour.
     pub fn path(&mut self, class: &str, hue: Hue, path: &str) {
         let stroke = hue.variable();
         self.push(format!("<path class=\"{class}\" stroke=\"{stroke}\" d=\"{path}\"/>"));
     }
 
-    /// A translucent area in a colour; `opacity` is between 0 and 1.
+    /// Draws a translucent area in a colour. `opacity` is between 0 and 1.
     pub fn shade(&mut self, hue: Hue, opacity: f64, path: &str, name: &str) {
         let look = format!("fill=\"{}\" fill-opacity=\"{opacity:.2}\"", hue.variable());
         self.push(titled("path", &format!("{look} d=\"{path}\""), name));
     }
 
-    /// A point in a colour, in the shape that belongs to it, with a name that shows on hovering.
+    /// Draws a point in a colour, in the shape that belongs to it, with a name that shows on hovering.
     pub fn point(&mut self, hue: Hue, at: (f64, f64), name: &str) {
         let look = format!("fill=\"{}\" d=\"{}\"", hue.variable(), shape(hue, at));
         self.push(titled("path", &look, name));
     }
 
-    /// A dash across a place, in a class of the style, with a name that shows on hovering.
+    /// Draws a dash across a place, in a class of the style, with a name that shows on hovering.
     pub fn dash(&mut self, class: &str, (x, y): (f64, f64), half_width: f64, name: &str) {
         let (from, to, y) = (pixels(x - half_width), pixels(x + half_width), pixels(y));
         self.push(titled("path", &format!("class=\"{class}\" d=\"M{from} {y}L{to} {y}\""), name));
@@ -154,7 +154,8 @@ impl Canvas {
     }
 }
 
-/// The shape that belongs to a colour, so that points differ without it, too. All are of about the same size.
+/// The shape that belongs to a colour, so that points can also be distinguished without it. All are of about the same
+/// size.
 fn shape(hue: Hue, (x, y): (f64, f64)) -> String {
     let at = |dx: f64, dy: f64| format!("{} {}", pixels(x + dx), pixels(y + dy));
     let corners = |corners: &[(f64, f64)]| {

@@ -66,7 +66,7 @@ pub fn bytes(bytes: u64) -> String {
     format!("{value:.decimals$} {}", UNITS[unit])
 }
 
-/// Which values are the lowest; none if all are equal.
+/// Whether each value is the lowest; all false if all are equal.
 #[must_use]
 pub fn lowest(values: impl IntoIterator<Item = f64>) -> Vec<bool> {
     let values: Vec<f64> = values.into_iter().collect();

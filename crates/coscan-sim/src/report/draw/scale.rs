@@ -3,7 +3,7 @@
 /// The scale of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
-    /// Equal distances are equal differences. Begins at zero.
+    /// Equal distances are equal differences. The axis begins at zero.
     Linear,
     /// Equal distances are equal ratios.
     Logarithmic,
@@ -35,7 +35,7 @@ impl Axis {
         Axis { scale: Scale::Linear, min: 0.0, max, from, to, step }
     }
 
-    /// A logarithmic axis between two values above zero; values outside are shown at its ends.
+    /// A logarithmic axis between two values above zero. Values outside are shown at its ends.
     #[must_use]
     pub fn logarithmic(min: f64, max: f64, from: f64, to: f64) -> Axis {
         let min = if min > 0.0 { min } else { 1.0 };
@@ -56,7 +56,7 @@ impl Axis {
     }
 
     /// The round values on the axis, in rising order: multiples of one number, or on a logarithmic axis 1, 2, 5, 10, …
-    /// and their fractions, more of them where it spans little and fewer where it spans much.
+    /// and their fractions. There are more of them if the axis spans little and fewer if it spans much.
     #[must_use]
     pub fn ticks(&self) -> Vec<f64> {
         match self.scale {

@@ -1,6 +1,6 @@
 //! Colours and type, for pages and for pictures that stand alone, light and dark.
 
-/// The colours in light and dark: told apart also by the colour-blind (after Okabe and Ito).
+/// The colours in light and dark, which the colour-blind can distinguish, too (after Okabe and Ito).
 const COLOURS: [(&str, &str); 8] = [
     ("#475569", "#cbd5e1"),
     ("#d98e04", "#f2b33d"),
@@ -24,7 +24,7 @@ const KNOWN: [(&str, usize); 8] = [
     ("relevance-2004", 7),
 ];
 
-/// The order of the colours for other names: neighbours differ most.
+/// The order of the colours for other names, in which neighbours differ most.
 const OTHERS: [usize; 8] = [4, 6, 2, 1, 3, 5, 7, 0];
 
 /// One of the colours.
@@ -32,10 +32,10 @@ const OTHERS: [usize; 8] = [4, 6, 2, 1, 3, 5, 7, 0];
 pub struct Hue(usize);
 
 impl Hue {
-    /// The least conspicuous of them, for the background.
+    /// The least conspicuous colour, for the background.
     pub const QUIET: Hue = Hue(0);
 
-    /// The colour of an engine or a policy; the one at `index` of a list when it has none of its own.
+    /// The colour of an engine or a policy; if it has none of its own, the one at `index` of a list.
     #[must_use]
     pub fn of_engine(name: &str, index: usize) -> Hue {
         let known = KNOWN.iter().find(|(known, _)| *known == name);

@@ -8,7 +8,7 @@ use crate::report::draw::style::Hue;
 use super::text_width;
 
 const LEFT: f64 = 130.0;
-/// The numbers at the ends of the bars are right of here.
+/// The left end of the numbers at the ends of the bars.
 const RIGHT: f64 = WIDTH - 190.0;
 const TOP: f64 = 34.0;
 const BAR_HEIGHT: f64 = 26.0;
@@ -40,7 +40,7 @@ pub struct ReferenceLine {
     pub name: String,
 }
 
-/// A picture of bars. `axis_name` is the name of the axis, with its unit.
+/// Draws a picture of bars. `axis_name` is the name of the axis, with its unit.
 #[must_use]
 pub fn figure(title: &str, axis_name: &str, bars: &[Bar], least: Option<&ReferenceLine>) -> Figure {
     let mut canvas = Canvas::new();

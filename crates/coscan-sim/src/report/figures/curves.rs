@@ -8,14 +8,14 @@ use crate::report::draw::style::Hue;
 use super::apart;
 
 const LEFT: f64 = 72.0;
-/// The names of the curves are right of here.
+/// The left end of the names of the curves.
 const RIGHT: f64 = WIDTH - 190.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 384.0;
 const HEIGHT: f64 = 440.0;
 /// The least distance between two names, in pixels.
 const NAME_HEIGHT: f64 = 18.0;
-/// With more values than this the axis shows round numbers.
+/// The most values for which the axis shows each. Beyond that it shows round numbers.
 const TICKS_MAX: usize = 12;
 
 /// The axes of a picture of curves.
@@ -25,11 +25,11 @@ pub struct Axes {
     pub title: String,
     /// The name of the axis to the right, with its unit.
     pub across: String,
-    /// Its scale.
+    /// The scale of the axis to the right.
     pub across_scale: Scale,
     /// The name of the upright axis, with its unit.
     pub upright: String,
-    /// Its scale.
+    /// The scale of the upright axis.
     pub upright_scale: Scale,
     /// The unit of the values that stand beside the names of curves, with a space before it if it needs one.
     pub unit: String,
@@ -59,7 +59,7 @@ pub struct Point {
     pub spread: Option<(f64, f64)>,
 }
 
-/// A picture of curves, with the name and the last value of each at its end.
+/// Draws a picture of curves, with the name and the last value of each at its end.
 #[must_use]
 pub fn figure(axes: &Axes, curves: &[Curve]) -> Figure {
     let mut canvas = Canvas::new();
@@ -109,7 +109,7 @@ fn axis(scale: Scale, (min, max): (f64, f64), ticks: usize, (from, to): (f64, f6
     }
 }
 
-/// The band between the lowest and the highest run.
+/// Draws the band between the lowest and the highest run.
 fn spread(canvas: &mut Canvas, curve: &Curve, x: Axis, y: Axis) {
     let band = curve.points.iter().filter_map(|point| Some((x.place(point.across), point.spread?)));
     let band: Vec<(f64, (f64, f64))> = band.collect();

@@ -12,12 +12,12 @@ use super::{Key, legend};
 const LEFT: f64 = 72.0;
 const RIGHT: f64 = WIDTH - 24.0;
 const PANEL_HEIGHT: f64 = 110.0;
-/// From the top of one panel to the top of the next.
+/// The distance from the top of one panel to the top of the next.
 const PANEL_STEP: f64 = PANEL_HEIGHT + 38.0;
 const TOP: f64 = 30.0;
 /// The height of the legend.
 const LEGEND_HEIGHT: f64 = 34.0;
-/// Below the last panel: the numbers and the name of the axis of time.
+/// The height below the last panel: the numbers and the name of the axis of time.
 const BELOW: f64 = 50.0;
 
 /// The upright axis of all panels.
@@ -25,7 +25,7 @@ const BELOW: f64 = 50.0;
 pub struct Positions {
     /// The name of the axis.
     pub name: String,
-    /// The highest one.
+    /// The highest position.
     pub max: f64,
     /// The unit of the numbers on the axis, with a space before it if it needs one.
     pub unit: String,
@@ -40,7 +40,7 @@ pub struct Panel {
     pub hue: Hue,
     /// A few figures of the whole run.
     pub summary: String,
-    /// When the run was over, in seconds.
+    /// The time when the run was over, in seconds.
     pub end_s: f64,
     /// Its reads.
     pub series: Vec<Series>,
@@ -51,12 +51,12 @@ pub struct Panel {
 pub struct Series {
     /// Their colour.
     pub hue: Hue,
-    /// When, in seconds since the start, and at which position each was.
+    /// The time of each read, in seconds since the start, and its position.
     pub reads: Vec<(f64, f64)>,
 }
 
-/// One panel below the other, all on the same time; every dot is a read. `colours` names the colours of dots
-/// that differ from their panel's.
+/// Draws one panel below the other, all on the same time. Every dot is a read. `colours` names the colours of dots that
+/// differ from their panel's.
 #[must_use]
 pub fn figure(positions: &Positions, colours: &[(Hue, String)], panels: &[Panel]) -> Figure {
     let mut canvas = Canvas::new();
@@ -113,7 +113,7 @@ fn draw(canvas: &mut Canvas, panel: &Panel, positions: &Positions, top: f64, tim
     }
 }
 
-/// One dot per place on the picture, however many reads fall on it.
+/// A path with one dot per place on the picture, however many reads fall on it.
 fn path(reads: &[(f64, f64)], max: f64, time: Axis, position: Axis) -> String {
     let half_pixels = |place: f64| (place * 2.0).round() as i64;
     let places: BTreeSet<(i64, i64)> = reads

@@ -39,7 +39,8 @@ pub struct Names<'a> {
     pub across: &'a str,
 }
 
-/// Bars from 1 up to each ratio on a logarithmic axis. Bars below 1 hang down. `groups` are the names of the groups.
+/// Draws bars from 1 up to each ratio on a logarithmic axis. Bars below 1 hang down. `groups` are the names of the
+/// groups.
 #[must_use]
 pub fn figure(names: Names<'_>, groups: &[String], series: &[Series]) -> Figure {
     let mut canvas = Canvas::new();
@@ -47,7 +48,7 @@ pub fn figure(names: Names<'_>, groups: &[String], series: &[Series]) -> Figure 
     let (low, high) = ratios
         .flatten()
         .fold((1.0_f64, 2.0_f64), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
-    // Room for the numbers at the ends of the bars.
+    // There is room for the numbers at the ends of the bars.
     let low = if low < 1.0 { low.max(0.01) * 0.8 } else { 1.0 };
     let axis = Axis::logarithmic(low, high * 1.25, BOTTOM, TOP);
     for ratio in axis.ticks() {

@@ -8,7 +8,7 @@ use crate::report::draw::style::Hue;
 use super::apart;
 
 const LEFT: f64 = 72.0;
-/// The names of the layers are right of here.
+/// The left end of the names of the layers.
 const RIGHT: f64 = WIDTH - 190.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 324.0;
@@ -28,11 +28,12 @@ pub struct Names<'a> {
 pub struct Moment {
     /// Seconds since the start.
     pub at_s: f64,
-    /// One for each layer.
+    /// One amount for each layer.
     pub amounts: Vec<f64>,
 }
 
-/// The layers in steps, each darker than the one below it. `moments` are in rising order; the last one ends the picture.
+/// Draws the layers in steps, each darker than the one below it. `moments` are in rising order; the last one ends the
+/// picture.
 #[must_use]
 pub fn figure(names: Names<'_>, layers: &[String], moments: &[Moment]) -> Figure {
     let mut canvas = Canvas::new();
@@ -82,7 +83,7 @@ fn strength(layer: usize, layers: usize) -> f64 {
     0.12 + 0.88 * layer as f64 / (layers.max(2) - 1) as f64
 }
 
-/// The legend of the layers, the highest one first.
+/// Draws the legend of the layers, the highest one first.
 fn keys(canvas: &mut Canvas, layers: &[String]) {
     let places: Vec<f64> = (0..layers.len()).map(|index| TOP + 22.0 * index as f64).collect();
     for ((layer, name), y) in layers.iter().enumerate().rev().zip(apart(&places, 18.0, BOTTOM)) {

@@ -18,7 +18,7 @@ enum Key {
     Point,
 }
 
-/// A legend of colours from left to right on a base line.
+/// Draws a legend of colours from left to right on a base line.
 fn legend<'a>(
     canvas: &mut Canvas,
     key: Key,
@@ -36,12 +36,12 @@ fn legend<'a>(
     }
 }
 
-/// About how wide a text of the usual size is, in pixels.
+/// The approximate width of a text of the usual size, in pixels.
 fn text_width(text: &str) -> f64 {
     7.6 * text.chars().count() as f64
 }
 
-/// Moves names that stand below one another apart where they would overlap, and none below `lowest`. Gives their
+/// Moves names that stand below one another apart where they would overlap, and none below `lowest`. Returns their
 /// places in the order of `places`.
 fn apart(places: &[f64], height: f64, lowest: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
@@ -50,7 +50,7 @@ fn apart(places: &[f64], height: f64, lowest: f64) -> Vec<f64> {
     for pair in order.windows(2) {
         moved[pair[1]] = moved[pair[1]].max(moved[pair[0]] + height);
     }
-    // Those pushed below the axis move up again, and push the ones above them.
+    // Names pushed below the axis move up again, and push the ones above them.
     let mut limit = lowest;
     for index in order.into_iter().rev() {
         moved[index] = moved[index].min(limit);

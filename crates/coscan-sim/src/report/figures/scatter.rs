@@ -12,7 +12,7 @@ const RIGHT: f64 = WIDTH - 40.0;
 const TOP: f64 = 56.0;
 const BOTTOM: f64 = 536.0;
 const HEIGHT: f64 = 592.0;
-/// The height of a label, and about how wide a character of it is.
+/// The height of a label, and the approximate width of a character in it.
 const LABEL: (f64, f64) = (12.0, 6.3);
 
 /// The axes of a picture of points.
@@ -42,7 +42,7 @@ pub struct Series {
 /// A point.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Stands beside it.
+    /// The text beside the point.
     pub label: String,
     /// The ratio to the right, above zero.
     pub across: f64,
@@ -68,7 +68,7 @@ impl Taken {
     }
 }
 
-/// The points on logarithmic axes: twice as much and half as much are equally far from the reference.
+/// Draws the points on logarithmic axes: twice as much and half as much are equally far from the reference.
 #[must_use]
 pub fn figure(axes: &Axes, series: &[Series]) -> Figure {
     let mut canvas = Canvas::new();
@@ -135,7 +135,7 @@ fn dot((x, y): (f64, f64)) -> Taken {
     Taken { left: x - 4.0, top: y - 4.0, right: x + 4.0, bottom: y + 4.0 }
 }
 
-/// Writes the label beside its point where there is room; without room it only shows on hovering.
+/// Writes the label beside its point if there is room. Without room it only shows on hovering.
 fn label(canvas: &mut Canvas, taken: &mut Vec<Taken>, hue: Hue, (x, y): (f64, f64), text: &str) {
     let (height, character) = LABEL;
     let width = character * text.chars().count() as f64;

@@ -10,15 +10,15 @@ use super::text_width;
 const LEFT: f64 = 104.0;
 const RIGHT: f64 = WIDTH - 24.0;
 const TOP: f64 = 34.0;
-/// Between the chunks, the queries, the processor and the disk.
+/// The distance between the chunks, the queries, the processor and the disk.
 const SPACE: f64 = 16.0;
-/// The row of a query.
+/// The height of the row of a query.
 const QUERY_HEIGHT: f64 = 18.0;
 /// The whole height of the processor's, and of the disk's, steps.
 const STEPS_HEIGHT: f64 = 26.0;
-/// From one line of a query on a chunk to the next.
+/// The distance from one line of a query on a chunk to the next.
 const LANE: f64 = 3.0;
-/// More lines than this a chunk are laid on top of each other.
+/// The most lines per chunk. Further ones are laid on top of each other.
 const LANES_MAX: usize = 6;
 
 /// The content of a picture of a run.
@@ -28,15 +28,15 @@ pub struct Timeline {
     pub name: (Hue, String),
     /// A few figures of the whole run.
     pub summary: String,
-    /// Where the axis of time ends, in seconds; the same for runs that are compared.
+    /// The end of the axis of time, in seconds; the same for runs that are compared.
     pub end_s: f64,
-    /// Chunks of the table.
+    /// The number of chunks of the table.
     pub chunks: usize,
     /// The queries.
     pub queries: Vec<Query>,
-    /// Chunks that were being read, and for which query.
+    /// Chunks that were being read, and the query that it was for.
     pub loads: Vec<Span>,
-    /// Chunks of which something was held.
+    /// Chunks of which some pages were held.
     pub kept: Vec<Span>,
     /// Chunks that a query worked on.
     pub uses: Vec<Span>,
@@ -47,7 +47,7 @@ pub struct Timeline {
 pub struct Query {
     /// Its name.
     pub name: String,
-    /// When it started and ended, in seconds.
+    /// The times when it started and ended, in seconds.
     pub time_s: (f64, f64),
 }
 
@@ -58,11 +58,11 @@ pub struct Span {
     pub chunk: usize,
     /// The query, as a position in [`Timeline::queries`], if it was for one.
     pub query: Option<usize>,
-    /// From when to when, in seconds.
+    /// The start and end, in seconds.
     pub time_s: (f64, f64),
 }
 
-/// A picture of a run.
+/// Draws a picture of a run.
 #[must_use]
 pub fn figure(timeline: &Timeline) -> Figure {
     let mut canvas = Canvas::new();
@@ -98,7 +98,7 @@ pub fn figure(timeline: &Timeline) -> Figure {
 struct Rows {
     /// The height of the row of a chunk.
     chunk: f64,
-    /// Lines for queries in it.
+    /// The number of lines for queries in it.
     lanes: usize,
     chunks_bottom: f64,
     queries_top: f64,
@@ -119,7 +119,7 @@ impl Rows {
         Rows { chunk, lanes, chunks_bottom, queries_top, processor_top, disk_top, bottom }
     }
 
-    /// The upper end of the row of a chunk; the first one is at the bottom.
+    /// The upper end of the row of a chunk. The first one is at the bottom.
     fn top_of(&self, chunk: usize) -> f64 {
         self.chunks_bottom - self.chunk * (chunk + 1) as f64
     }
@@ -157,7 +157,7 @@ fn rectangle(canvas: &mut Canvas, class: &str, span: &Span, rows: &Rows, time: A
     canvas.named_area(class, (x, rows.top_of(span.chunk) + 1.0), (width, rows.chunk - 2.0), name);
 }
 
-/// Its left end and its width; nothing that happened is too short to be seen.
+/// The left end and the width of a span. Nothing that happened is too short to be seen.
 fn place((from, to): (f64, f64), time: Axis) -> (f64, f64) {
     (time.place(from), (time.place(to) - time.place(from)).max(0.8))
 }
@@ -166,7 +166,7 @@ fn from_to(span: Span) -> String {
     format!("{} to {} s", decimal(span.time_s.0), decimal(span.time_s.1))
 }
 
-/// For each query: a pale bar while it waits, a strong one while it works.
+/// Draws for each query a pale bar while it waits, and a strong one while it works.
 fn queries(canvas: &mut Canvas, timeline: &Timeline, top: f64, time: Axis) {
     for (index, query) in timeline.queries.iter().enumerate() {
         let hue = Hue::of_query(index);
@@ -189,11 +189,11 @@ fn queries(canvas: &mut Canvas, timeline: &Timeline, top: f64, time: Axis) {
     }
 }
 
-/// The number of spans that cover each time, as steps.
+/// Draws the number of spans that cover each time, as steps.
 fn steps(canvas: &mut Canvas, name: &str, spans: &[Span], top: f64, time: Axis) {
     let mut changes: Vec<(f64, i64)> =
         spans.iter().flat_map(|span| [(span.time_s.0, 1), (span.time_s.1, -1)]).collect();
-    // At one time those that end come first.
+    // At one time, spans that end come first.
     changes.sort_by(|left, right| left.0.total_cmp(&right.0).then(left.1.cmp(&right.1)));
     let (mut now, mut most, mut levels) = (0, 0, Vec::new());
     for (at, change) in changes {
@@ -214,7 +214,7 @@ fn steps(canvas: &mut Canvas, name: &str, spans: &[Span], top: f64, time: Axis) 
     canvas.text("note", Anchor::End, (LEFT - 8.0, bottom + 2.0), "0");
 }
 
-/// The legend of the rectangles.
+/// Draws the legend of the rectangles.
 fn key(canvas: &mut Canvas, base_line: f64) {
     let mut x = LEFT;
     for (class, name) in [("dark", "being read"), ("kept", "in the pool")] {

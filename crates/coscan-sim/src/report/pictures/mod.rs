@@ -1,7 +1,7 @@
 //! The pictures of an experiment, chosen by its shape, not by its name.
 //!
-//! Few chunks and queries: a timeline of each chunk. One case: bytes, kinds of queries, reads over time, sharing
-//! potential. A sweep of numbers: curves. Another sweep: points by throughput and latency.
+//! Few chunks and queries give a timeline of each chunk. One case gives bytes, kinds of queries, reads over time, and
+//! sharing potential. A sweep of numbers gives curves. Another sweep gives points by throughput and latency.
 
 mod runs;
 mod sweeps;
@@ -13,7 +13,7 @@ use crate::spec::Spec;
 use super::draw::figure::Figure;
 use super::results::Results;
 
-/// A timeline of more chunks, or of more queries, is too crowded to be read.
+/// The most chunks of a timeline. One with more chunks, or queries, is too crowded to be read.
 const TIMELINE_CHUNKS_MAX: usize = 64;
 const TIMELINE_QUERIES_MAX: usize = 12;
 
@@ -44,13 +44,13 @@ impl Section {
     }
 }
 
-/// Whether the pictures of an experiment need the timelines of this case, which are then recorded for the first seed.
+/// Whether the pictures of an experiment need the timelines of this case. They are then recorded for the first seed.
 #[must_use]
 pub fn need_timeline(spec: &Spec, prepared: &Prepared) -> bool {
     spec.cases.len() == 1 || is_small(prepared)
 }
 
-/// Whether a timeline of it can be read.
+/// Whether a timeline of the case can be read.
 fn is_small(prepared: &Prepared) -> bool {
     let tables = prepared.workload.tables.iter();
     let chunks: usize = tables.map(|table| table.layout.chunk_count()).sum();

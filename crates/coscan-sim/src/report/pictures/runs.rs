@@ -1,4 +1,4 @@
-//! Pictures of single runs over time: those of the first seed that was recorded.
+//! Pictures of single runs over time, for the first seed that was recorded.
 
 use coscan_core::Time;
 
@@ -13,7 +13,7 @@ use crate::report::trace::{Interval, Trace, seconds};
 
 use super::{Picture, Section, file_name, is_small};
 
-/// Kinds of queries that have a colour each.
+/// The most kinds of queries that have a colour each.
 const KINDS_MAX: usize = 8;
 
 /// The recorded run of each policy.
@@ -24,7 +24,7 @@ fn recorded<'a>(results: &Results<'a>, case: &str) -> Vec<&'a Run> {
     policies.filter_map(first).collect()
 }
 
-/// For each case that is small enough one timeline a policy, all of a case on the same axis of time.
+/// One timeline per policy for each case that is small enough, all of a case on the same axis of time.
 pub(super) fn timelines(results: &Results<'_>) -> Option<Section> {
     let mut pictures = Vec::new();
     for case in results.cases() {
@@ -48,7 +48,7 @@ fn hue(results: &Results<'_>, policy: &str) -> Hue {
     Hue::of_engine(policy, index.unwrap_or_default())
 }
 
-/// Its case, if there are several, and its policy.
+/// The name of a run: its case, if there are several, and its policy.
 fn name(run: &Run) -> String {
     let parts = [run.prepared.case.as_str(), &run.outcome.policy];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
@@ -96,7 +96,7 @@ fn query_name(run: &Run, position: usize) -> String {
     if same(queries.len()) == 1 { label.clone() } else { format!("{label} {}", same(position) + 1) }
 }
 
-/// Where the chunks of each table begin when the tables stand one after another, and where the last one ends.
+/// The start of the chunks of each table when the tables stand one after another, and the end of the last one.
 fn first_chunks(run: &Run) -> Vec<usize> {
     let mut first = vec![0];
     for table in &run.prepared.workload.tables {
@@ -157,7 +157,7 @@ fn series(run: &Run, trace: &Trace, hue: Hue, kind: Option<&str>) -> Series {
 /// Names of the layers of the sharing potential: the number of scans that need the data.
 const NEEDED_BY: [&str; 5] = ["by one scan", "by 2", "by 3", "by 4", "by 5 or more"];
 
-/// Moments of which the sharing potential is shown.
+/// The number of moments for which the sharing potential is shown.
 const MOMENTS: u32 = 400;
 
 /// The megabytes that one, two, … scans still need, over the time of a run.

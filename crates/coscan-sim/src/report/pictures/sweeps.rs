@@ -12,7 +12,7 @@ use crate::spec::Sweep;
 
 use super::{Picture, Section, file_name};
 
-/// Fewer points make no curve.
+/// The least number of points of a curve.
 const POINTS_MIN: usize = 3;
 
 /// Curves over the last sweep if its values are numbers, and points by throughput and latency if they are not.
@@ -36,7 +36,7 @@ fn number(text: &str) -> Option<f64> {
 
 /// One picture for each combination of the values of the other sweeps.
 fn curves(results: &Results<'_>, last: &Sweep, numbers: &[f64], metric: Metric) -> Section {
-    // Where values lie ever further apart, their ratios are what counts.
+    // If values lie ever further apart, their ratios are what counts.
     let doubles = numbers.windows(2).all(|pair| pair[0] > 0.0 && pair[1] >= 1.5 * pair[0]);
     let across_scale = if doubles { Scale::Logarithmic } else { Scale::Linear };
     let cases: Vec<&str> = results.cases().collect();
@@ -98,7 +98,7 @@ fn curve(
     }
 }
 
-/// Every case of every policy by what relevance, or the last policy, does in that case.
+/// Every case of every policy relative to `relevance`, or the last policy, in that case.
 fn points(results: &Results<'_>) -> Option<Section> {
     let policies = results.policies();
     let reference = policies.iter().position(|policy| *policy == "relevance");

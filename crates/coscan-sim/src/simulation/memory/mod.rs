@@ -1,8 +1,8 @@
-//! Memory beside the pool, used as the runtime uses it: workers take or request some to open a chunk, request some for
-//! each chunk's batch, and return all when they are done with it; operators take and return memory all the time.
+//! Memory beside the pool, used as the runtime uses it. Workers take or request some to open a chunk, request some for
+//! each chunk's batch, and return all when they are done with it. Operators take and return memory all the time.
 //!
-//! A shadow model counts bytes: the budget is never exceeded, nobody is refused what could be had, and nobody waits for
-//! longer than the runtime lets a query wait.
+//! A shadow model counts bytes. It checks that the budget is never exceeded, that no request is refused what could be
+//! had, and that none waits for longer than the runtime lets a query wait.
 
 mod shadow;
 
@@ -21,11 +21,11 @@ pub struct MemoryWorkload {
     /// The limits. The floor must hold a chunk of each table. A request that waits for more than twice `overtaking_ns`
     /// breaks I5.
     pub limits: MemoryLimits,
-    /// The most bytes that a worker has for a chunk, at least half as many: those of a batch are among them.
+    /// The most bytes that a worker has for a chunk, including those of a batch. It has at least half as many.
     pub opening_bytes_max: u64,
-    /// The most bytes that a batch takes, at least half as many.
+    /// The most bytes that a batch takes. It takes at least half as many.
     pub batch_bytes_max: u64,
-    /// Operators of queries.
+    /// The number of operators of queries.
     pub operators: u32,
     /// The most bytes that an operator takes at once.
     pub operator_bytes_max: u64,
@@ -42,14 +42,14 @@ pub(super) enum User {
     Operator(u32),
 }
 
-/// What a worker waits for.
+/// The purpose for which a worker waits.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     Opening,
     Batch { chunk: ChunkIndex },
 }
 
-/// A request that waits.
+/// A waiting request.
 #[derive(Clone, Copy, Debug)]
 struct Requested {
     query: usize,
@@ -65,7 +65,7 @@ pub(super) struct MemoryRun {
     random: Random,
     held: BTreeMap<User, u64>,
     held_bytes: u64,
-    /// Bytes in use that were not there when they were taken.
+    /// The overdraft in bytes.
     overdraft_bytes: u64,
     requests: BTreeMap<TicketId, Requested>,
     pub(super) outcome: MemoryOutcome,
@@ -97,7 +97,7 @@ impl MemoryRun {
         self.held_bytes += bytes;
     }
 
-    /// Up to this many bytes, at least half of them.
+    /// A size of up to `bytes_max` bytes, at least half of them.
     fn size(&mut self, bytes_max: u64) -> u64 {
         self.random.between(bytes_max / 2, bytes_max)
     }
@@ -111,7 +111,7 @@ impl Simulation<'_> {
         (0..usage.operators).for_each(|operator| self.plan(self.now, Event::Operator { operator }));
     }
 
-    /// A chunk was delivered: it is opened if there is memory, otherwise it returns to its scan until there is.
+    /// Opens a chunk that was delivered, if there is memory. Otherwise it returns to its scan until there is.
     pub(super) fn open(
         &mut self,
         scan: ScanId,
@@ -134,7 +134,8 @@ impl Simulation<'_> {
         }
         self.manager.release_chunk(self.now, scan, worker);
         self.ledger.pages_released(scan, worker);
-        // As between two batches: the memory of one goes round, so that some worker always goes on.
+        // This is as between two batches: the memory of one is passed round, so that some worker
+        // always proceeds.
         let memory = self.memory.as_mut().expect("as before");
         let bytes = memory.size(memory.usage.batch_bytes_max).min(memory.held_by(user));
         self.give(user, bytes);
@@ -164,7 +165,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// A request is met.
+    /// Handles a request that is met.
     pub(super) fn granted(&mut self, ticket: TicketId, bytes: u64) -> Result<(), Broken> {
         let Some(memory) = &mut self.memory else { return Ok(()) };
         let request = memory.requests.remove(&ticket);
@@ -185,7 +186,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// A step of an operator. While someone has waited for too long, none takes more than its share; who is refused spills.
+    /// Makes a step of an operator. While a request has waited for too long, none takes more than its share. An
+    /// operator that is refused spills.
     pub(super) fn operator_step(&mut self, operator: u32) -> Result<(), Broken> {
         let user = User::Operator(operator);
         let is_short = self.is_closed_to(MemoryStage::Opening);
@@ -197,7 +199,7 @@ impl Simulation<'_> {
         let step_ns = memory.random.between(1, memory.usage.operator_ns_max);
         match memory.random.below(10) {
             0..3 => self.give(user, bytes.min(held_bytes)),
-            // It cannot be refused.
+            // This request cannot be refused.
             3 if !is_short => {
                 if !self.take(user, bytes, 0)? {
                     self.overdraw(user, bytes);
@@ -215,7 +217,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Takes memory if there is some. Nobody is refused what could be had.
+    /// Takes memory if there is some. No user is refused what could be had.
     fn take(&mut self, user: User, bytes: u64, spare_bytes_max: u64) -> Result<bool, Broken> {
         let available_bytes = self.shadow_available_bytes();
         let taken = self.manager.take_memory(self.now, bytes, spare_bytes_max);
@@ -237,7 +239,7 @@ impl Simulation<'_> {
         self.cover_overdraft();
     }
 
-    /// What is in use and was not there, as far as there is memory now: before others get what was returned.
+    /// Covers the overdraft as far as there is memory now, before others get what was returned.
     pub(super) fn cover_overdraft(&mut self) {
         let Some(memory) = self.memory.as_mut().filter(|memory| memory.overdraft_bytes > 0) else {
             return;
@@ -248,7 +250,7 @@ impl Simulation<'_> {
         self.ledger.pool_moved(&self.manager);
     }
 
-    /// Returns memory, which makes good an overdraft first.
+    /// Returns memory, which covers an overdraft first.
     fn give(&mut self, user: User, bytes: u64) {
         let Some(memory) = &mut self.memory else { return };
         let Some(held) = memory.held.get_mut(&user) else { return };
@@ -260,7 +262,7 @@ impl Simulation<'_> {
         self.ledger.pool_moved(&self.manager);
     }
 
-    /// A worker is done with its chunk, or ends.
+    /// Returns all memory of a worker that is done with its chunk, or ends.
     pub(super) fn give_all(&mut self, query: usize, worker: WorkerIndex) {
         let user = User::Worker { query, worker };
         let Some(memory) = &mut self.memory else { return };

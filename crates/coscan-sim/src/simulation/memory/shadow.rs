@@ -1,4 +1,4 @@
-//! The shadow model: what must hold of memory, counted by the simulator itself.
+//! The shadow model: invariants of memory, counted by the simulator itself.
 
 use coscan_core::{MemoryStage, Scan, Time};
 
@@ -19,7 +19,7 @@ impl Simulation<'_> {
         })
     }
 
-    /// Nobody waits for longer than the runtime lets a query wait.
+    /// Checks that no request waits for longer than the runtime lets a query wait.
     pub(super) fn check_waits(&self) -> Result<(), Broken> {
         let Some(memory) = &self.memory else { return Ok(()) };
         let ns_max = memory.usage.limits.overtaking_ns.saturating_mul(2);
@@ -38,7 +38,7 @@ impl Simulation<'_> {
         memory.outcome.idle_ns += if is_idle { ns } else { 0 };
     }
 
-    /// Whether a scan waits for data that would fit into the pool, if it had all memory that nobody has.
+    /// Whether a scan waits for data that would fit into the pool, if the pool had all free memory.
     fn could_load(&self) -> bool {
         let Some(memory) = &self.memory else { return false };
         let (state, limits) = (self.manager.state(), memory.usage.limits);
@@ -67,7 +67,7 @@ impl Simulation<'_> {
         state.held_bytes() - state.unpinned_bytes()
     }
 
-    /// Whether someone has waited for so long that none of this stage may overtake it.
+    /// Whether a request has waited for so long that none of this stage may overtake it.
     pub(super) fn is_closed_to(&self, stage: MemoryStage) -> bool {
         let oldest = self.manager.oldest_memory_request(stage);
         let limits = self.manager.memory_limits();

@@ -1,4 +1,4 @@
-//! What other machines want, and what they are told.
+//! The needs of other machines, and the advice to them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::simulation::Simulation;
 use crate::violation::Broken;
 
 impl Simulation<'_> {
-    /// Tells those that want pages that this machine has them, or is about to.
+    /// Tells machines that need pages that this machine has them, or is about to.
     pub(super) fn tell_interested(&mut self, file: FileId, pages: &[PageIndex]) {
         let peers = self.peers.as_mut().expect("a machine of a cluster");
         for &page in pages {
@@ -42,7 +42,8 @@ impl Simulation<'_> {
         let table = TableId(file.0);
         let groups: Vec<_> = columns.into_iter().map(GroupIndex).collect();
         let chunks = self.workload.tables[file.0 as usize].layout.chunk_ranges(rows);
-        // Machines here name all rows of a scan at once: if they do it again, they had taken this one for gone.
+        // Machines here name all rows of a scan at once. If they repeat it, they had taken this one
+        // for gone.
         self.end_scan_for(ForPeer::Interest(interest));
         let scan = self.manager.register_interest(self.now, table, &groups, &chunks);
         let scan = scan.expect("all machines have the same tables");

@@ -11,7 +11,7 @@ use super::ForPeer;
 use crate::simulation::Simulation;
 use crate::simulation::loads::LoadRun;
 
-/// Loads that bypass the pool are numbered from here on.
+/// The first number of loads that bypass the pool.
 pub(super) const BYPASSING: u64 = 1 << 63;
 
 impl Simulation<'_> {
@@ -51,7 +51,7 @@ impl Simulation<'_> {
         let rows = self.workload.tables[table.0 as usize].layout.rows(chunk);
         let now = self.now;
         let node = &mut self.peers_mut().node;
-        // Whoever is asked need not keep the pages for the scan after that.
+        // The machine that is asked need not keep the pages for the scan after that.
         node.remove_need(u64::from(scan.0), file, &[rows]);
         node.load(now, &load);
     }
@@ -80,7 +80,7 @@ impl Simulation<'_> {
         self.disk.submit(self.now, load.load, load.urgent, TableId(load.file.0), &load.pages);
     }
 
-    /// The store has sent a page.
+    /// Counts a page that the store has sent.
     pub(in crate::simulation) fn count_read(&mut self, load: LoadId, page: PageIndex) {
         let table = self.loads.get(&load).map(LoadRun::table);
         let Some(peers) = &mut self.peers else { return };
@@ -90,7 +90,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Tells the owners what a scan will need.
+    /// Announces to the owners what a scan will need.
     pub(in crate::simulation) fn announce(&mut self, scan: ScanId) {
         let Some(peers) = &mut self.peers else { return };
         let Some(started) = self.manager.state().scan(scan) else { return };
@@ -104,7 +104,7 @@ impl Simulation<'_> {
         peers.node.need(u64::from(scan.0), FileId(table.0), &columns, &rows);
     }
 
-    /// A scan of this machine does not need some chunks any more.
+    /// Announces that a scan of this machine does not need some chunks any more.
     pub(in crate::simulation) fn announce_unneeded(&mut self, scan: ScanId, chunks: &[ChunkIndex]) {
         let Some(peers) = &mut self.peers else { return };
         let Some(running) = self.manager.state().scan(scan) else { return };
@@ -119,7 +119,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A load is given up.
+    /// Announces that a load is cancelled.
     pub(in crate::simulation) fn announce_cancelled(&mut self, load: LoadId) {
         if let Some(peers) = &mut self.peers {
             peers.node.cancel_load(self.now, load);

@@ -1,6 +1,6 @@
-//! A machine among others that share what they read: the node of the ring between its buffer manager and its store.
+//! A machine among others that share their reads: the node of the ring between its buffer manager and its store.
 //!
-//! What it asks of others, what it serves them and what it tells them have a file each.
+//! Requests to others, service for others and advice to others have a file each.
 
 mod advising;
 mod asking;
@@ -17,14 +17,14 @@ use super::Simulation;
 use crate::violation::Broken;
 use crate::workload::Table;
 
-/// How machines share the files of tables.
+/// The way in which machines share the files of tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SharedFiles {
-    /// The identity of the first table's file; those of others follow.
+    /// The identity of the first table's file. Those of others follow.
     pub first_identity: u64,
-    /// An extent ends once it has so many bytes.
+    /// The bytes after which an extent ends.
     pub extent_bytes: u64,
-    /// Scans of fewer chunks do not say what they will need: they are over before it would help.
+    /// The least chunks of a scan whose needs are announced. Smaller scans are over before it would help.
     pub need_chunks_min: usize,
 }
 
@@ -46,15 +46,15 @@ pub(super) struct Peers {
     bypassing: BTreeMap<LoadId, (Served, FileId)>,
     bypassing_next: u64,
     outbox: VecDeque<(NodeId, Message)>,
-    /// Bytes that were asked of the store.
+    /// Bytes that were requested from the store.
     store_bytes: u64,
-    /// When each page was asked of it.
+    /// The time when each page was requested from the store.
     page_reads: Vec<(FileId, PageIndex, Time)>,
     /// Loads of which some pages came from the store and some from other machines.
     mixed_loads: u64,
 }
 
-/// What a scan is for.
+/// The purpose of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum ForPeer {
     Request(Served),
@@ -62,7 +62,7 @@ enum ForPeer {
 }
 
 impl Peers {
-    /// Tables are the same files on all machines; a chunk is a row group.
+    /// Creates the peers. Tables are the same files on all machines; a chunk is a row group.
     pub(super) fn new(mut node: Node, tables: &[Table], files: SharedFiles) -> Self {
         for (table, identity) in tables.iter().zip(files.first_identity..) {
             let layout = &table.layout;
@@ -114,7 +114,7 @@ fn row_group(layout: &Layout, chunk: ChunkIndex) -> RowGroup {
 }
 
 impl Simulation<'_> {
-    /// A message from another machine.
+    /// Handles a message from another machine.
     pub(crate) fn receive(
         &mut self,
         now: Time,
@@ -126,7 +126,7 @@ impl Simulation<'_> {
         self.settle()
     }
 
-    /// The network has taken a page from this machine.
+    /// Notes that the network has taken a page from this machine.
     pub(crate) fn taken(
         &mut self,
         now: Time,
@@ -138,7 +138,7 @@ impl Simulation<'_> {
         self.settle()
     }
 
-    /// Other machines are alive now.
+    /// Sets the other machines that are alive.
     pub(crate) fn set_members(&mut self, now: Time, members: &[NodeId]) -> Result<(), Broken> {
         self.now = now;
         self.peers_mut().node.set_members(now, members.iter().copied());
@@ -154,7 +154,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The connection of another machine to this one has ended.
+    /// Notes that the connection of another machine to this one has ended.
     pub(crate) fn disconnected(&mut self, now: Time, node: NodeId) -> Result<(), Broken> {
         self.now = now;
         self.peers_mut().node.reconnected(node);
@@ -166,12 +166,12 @@ impl Simulation<'_> {
         self.peers_mut().outbox.pop_front()
     }
 
-    /// Bytes that were asked of the store.
+    /// Bytes that were requested from the store.
     pub(crate) fn store_bytes(&self) -> u64 {
         self.peers.as_ref().map_or(0, |peers| peers.store_bytes)
     }
 
-    /// When each page was asked of the store.
+    /// The time when each page was requested from the store.
     pub(crate) fn page_reads(&self) -> &[(FileId, PageIndex, Time)] {
         self.peers.as_ref().map_or(&[], |peers| &peers.page_reads)
     }
@@ -186,7 +186,7 @@ impl Simulation<'_> {
         self.peers.as_ref().map_or(0, |peers| peers.node.transit_bytes())
     }
 
-    /// What it does for other machines that are alive, or no longer are, and has not ended.
+    /// The work for other machines, alive or not, that has not ended.
     pub(crate) fn left_for_peers(&self) -> Option<String> {
         let peers = self.peers.as_ref()?;
         let (scans, bytes) = (peers.scans.len(), peers.node.transit_bytes());
@@ -207,7 +207,7 @@ impl Simulation<'_> {
         self.peers.as_mut().expect("a machine of a cluster")
     }
 
-    /// Carries out what the node of the ring wants. True if there was anything.
+    /// Carries out the actions of the node of the ring. Returns true if there were any.
     pub(super) fn settle_peers(&mut self) -> Result<bool, Broken> {
         let mut was_any = false;
         while let Some(action) = self.peers.as_mut().and_then(|peers| peers.node.poll_action()) {
@@ -241,7 +241,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Ends the scan of the buffer manager that is for this.
+    /// Ends the scan of the buffer manager that has this purpose.
     fn end_scan_for(&mut self, what: ForPeer) {
         if let Some(scan) = self.peers_mut().remove_scan(what) {
             self.manager.cancel_scan(self.now, scan);

@@ -61,18 +61,18 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// The chunk of a request is in the pool.
+    /// Notes that the chunk of a request is in the pool.
     pub(in crate::simulation) fn served_ready(&mut self, served: Served) {
         self.peers_mut().node.ready(served);
     }
 
-    /// There is no space for it.
+    /// Notes that there is no space for the chunk of a request.
     pub(in crate::simulation) fn served_without_space(&mut self, served: Served) {
         self.end_scan_for(ForPeer::Request(served));
         self.peers_mut().node.no_space(served);
     }
 
-    /// A page of it could not be read.
+    /// Notes that a page of a request could not be read.
     pub(in crate::simulation) fn served_failed(&mut self, served: Served) {
         self.peers_mut().node.failed(served);
     }
@@ -85,7 +85,7 @@ impl Simulation<'_> {
         self.read(&Load { load, file, pages, urgent: true, query: RemoteQuery::default() });
     }
 
-    /// A page of a load that bypasses the pool has arrived; false if the load does not.
+    /// Handles a page that has arrived for a load that bypasses the pool. Returns false if the load does not.
     pub(in crate::simulation) fn has_bypassed(&mut self, load: LoadId, page: PageIndex) -> bool {
         let Some(peers) = &mut self.peers else { return false };
         if load.0 < BYPASSING {

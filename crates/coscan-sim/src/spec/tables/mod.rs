@@ -9,14 +9,14 @@ use super::document::TableForm;
 use super::error::{SpecError, wrong};
 use crate::workload::Table;
 
-/// A table of the file. Tables clustered with it have the same layout: its chunks hold the same keys of all of them.
+/// A table of the file. Tables clustered with it have the same layout, whose chunks hold the same keys of all of them.
 #[derive(Clone, Debug)]
 pub(super) struct NamedTable {
     pub(super) name: String,
     /// The position of the layout among the tables of the workload.
     pub(super) position: usize,
     pub(super) layout: Arc<Layout>,
-    /// Its own number of rows; the layout has those of the table that the others are clustered with.
+    /// Its own number of rows. The layout has those of the table that the others are clustered with.
     pub(super) rows: u64,
     /// Its column groups in the layout.
     groups: Range<usize>,
@@ -91,7 +91,8 @@ pub(super) fn bytes(table: &Table) -> u64 {
 }
 
 impl NamedTable {
-    /// The column groups of these columns, or of all of its own; `TABLE.COLUMN` is one of a table clustered with it.
+    /// The column groups of these columns, or of all of its own. `TABLE.COLUMN` is a column of a table clustered with
+    /// it.
     pub(super) fn groups(
         &self,
         key: &str,
@@ -204,7 +205,7 @@ impl Part {
     }
 }
 
-/// The layout of tables in chunks; `chunks` are rows of the first table.
+/// The layout of tables in chunks. `chunks` are rows of the first table.
 fn layout(chunks: &[Range<u64>], parts: &[Part]) -> Layout {
     let mut builder = Layout::builder(parts.iter().map(|part| part.widths.len()).sum());
     let mut slices = vec![Vec::new(); chunks.len()];
@@ -223,8 +224,9 @@ fn layout(chunks: &[Range<u64>], parts: &[Part]) -> Layout {
     builder.build()
 }
 
-/// Pages of one size follow each other in each column, whatever chunks they serve [CS07 Figure 9]; without a size each
-/// column of each chunk is a page. In the layout's page order a column's pages are neighbours, as in its file.
+/// Adds a column. Pages of one size follow each other in each column, whatever chunks they serve [CS07 Figure 9].
+/// Without a size, each column of each chunk is a page. In the layout's page order a column's pages are neighbours, as
+/// in its file.
 fn add_column(
     builder: &mut LayoutBuilder,
     (group, width): (GroupIndex, f64),

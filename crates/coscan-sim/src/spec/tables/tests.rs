@@ -2,7 +2,7 @@ use coscan_core::ChunkIndex;
 
 use super::*;
 
-/// Ten rows a chunk; pages of `a` hold 4 rows, pages of `b` 20.
+/// There are ten rows per chunk; pages of `a` hold 4 rows, pages of `b` 20.
 #[test]
 fn pages_do_not_end_where_chunks_do() {
     let part = Part { rows: 30, widths: vec![5.0, 1.0], page: Some(20.0) };
@@ -26,7 +26,7 @@ fn a_row_layout_has_one_page_a_chunk() {
     assert_eq!(layout.bytes_of(PageIndex(3)), 20);
 }
 
-/// Ten rows a chunk, and a quarter as many of the second table: 2 or 3.
+/// There are ten rows per chunk, and a quarter as many of the second table: 2 or 3.
 #[test]
 fn clustered_tables_have_chunks_with_the_same_keys() {
     let child = Part { rows: 40, widths: vec![4.0], page: None };

@@ -29,7 +29,7 @@ pub(super) enum PoolSize {
     PartOfTables(f64),
 }
 
-/// A time between two things.
+/// A time between two events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InterarrivalTime {
     /// Always this long, in nanoseconds.

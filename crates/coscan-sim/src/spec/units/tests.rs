@@ -1,4 +1,4 @@
-//! What is read as a quantity, and what is refused.
+//! Texts that are read as quantities, and texts that are refused.
 
 use super::*;
 

@@ -11,7 +11,7 @@ use crate::table::row_ranges::{DataPages, row_count};
 /// The minimum read at the start of a page, in bytes: the header, and all of a small page.
 const STEP_BYTES: u64 = 16 * 1024;
 
-/// Headers have a few dozen bytes, besides a minimum and a maximum.
+/// The largest header. Headers have a few dozen bytes, in addition to a minimum and a maximum.
 const HEADER_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The first pages of a column chunk.
@@ -19,7 +19,7 @@ const HEADER_BYTES_MAX: u64 = 1024 * 1024;
 pub(in crate::table) struct FirstPages {
     /// The number of wanted rows.
     rows: u64,
-    /// Offsets of the column chunk in the file.
+    /// The range of the column chunk in the file.
     bytes: Range<u64>,
     /// Whether a row may have several values.
     is_repeated: bool,
@@ -32,12 +32,12 @@ pub(in crate::table) struct FirstPages {
 /// The end of the pages that are needed.
 #[derive(Clone, Copy, Debug)]
 enum Extent {
-    /// The end of the column chunk.
+    /// The pages reach to the end of the column chunk.
     All,
     /// After this number of data pages, whose locations the page index lists.
     Pages(usize),
-    /// To be found from page headers: a page begins `start` bytes behind the start of the column chunk, and the pages
-    /// before it hold `rows` rows.
+    /// The end is yet to be found from page headers: a page begins `start` bytes behind the start of the column chunk,
+    /// and the pages before it hold `rows` rows.
     Found { start: u64, rows: u64 },
 }
 

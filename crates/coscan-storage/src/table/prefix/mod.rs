@@ -1,5 +1,5 @@
-//! The first pages of column chunks, for queries that need ten rows of a million (`LIMIT 10`): a column chunk is read from
-//! its start up to the last page with wanted rows. The page index says how far that is; without one, the page headers do,
+//! The first pages of column chunks, for queries that need ten rows of a million (`LIMIT 10`). A column chunk is read
+//! from its start up to the last page with wanted rows. The page index gives its end; without one, the page headers do,
 //! one after the other.
 //!
 //! Source: the Parquet format (<https://github.com/apache/parquet-format>): `PageHeader`, `DataPageHeader` and
@@ -19,18 +19,18 @@ use parquet::file::metadata::ParquetMetaData;
 use super::DecodeError;
 use first_pages::FirstPages;
 
-/// The first pages of a column of a chunk. They arrive in steps: [`Self::wanted`] says what to read next,
+/// The first pages of a column of a chunk. They arrive in steps: [`Self::wanted`] returns what to read next, and
 /// [`Self::push`] adds it.
 #[derive(Clone, Debug)]
 pub struct ColumnPrefix {
-    /// Of the table.
+    /// The chunk, as the table counts it.
     pub(super) chunk: ChunkIndex,
     pub(super) column: usize,
-    /// For errors.
+    /// The name of the column, for errors.
     pub(super) name: String,
     pub(super) file: Arc<str>,
     pub(super) rows: u64,
-    /// Row group by row group; none if the file lacks the column.
+    /// The prefixes row group by row group; none if the file lacks the column.
     pub(super) leaves: Vec<LeafPrefix>,
 }
 
@@ -41,7 +41,7 @@ impl ColumnPrefix {
         self.leaves.iter().filter_map(|leaf| leaf.pages.wanted()).collect()
     }
 
-    /// Adds the wanted bytes, in the same order. More may be wanted afterwards, as headers say how far pages reach.
+    /// Adds the wanted bytes, in the same order. More may be wanted afterwards, since headers give the end of pages.
     ///
     /// # Errors
     /// If the bytes are not the start of a column chunk.
@@ -80,7 +80,7 @@ impl ColumnPrefix {
 pub(super) struct LeafPrefix {
     pub(super) row_group: usize,
     pub(super) leaf: usize,
-    /// To be held, counted from the first row of the chunk.
+    /// The rows that it is to hold, counted from the first row of the chunk.
     pub(super) rows: Range<u64>,
     pub(super) pages: FirstPages,
 }

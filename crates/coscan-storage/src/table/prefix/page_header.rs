@@ -1,10 +1,10 @@
-//! Headers of pages, which say how far a page reaches and what it holds.
+//! Headers of pages, which give the length and the content of a page.
 //!
 //! Source: Parquet format, `PageHeader` in `parquet.thrift` and "Data Pages".
 
 use crate::table::thrift::{I32, Reader, STRUCT};
 
-/// The header of a page: the fields that are of use here.
+/// The header of a page, with the fields that are used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageHeader {
     pub(super) header_bytes: u64,
@@ -24,7 +24,7 @@ pub(super) enum Contents {
     NoRows,
 }
 
-/// The page header (`PageHeader`) that begins here. `None` if it is cut off or not Thrift.
+/// The page header (`PageHeader`) that begins here; `None` if it is cut off or not Thrift.
 pub(super) fn page_header(bytes: &[u8]) -> Option<PageHeader> {
     let mut reader = Reader::new(bytes);
     let mut body_bytes = None;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::content;
 
-/// More than one piece of a streamed file, and not a multiple of anything.
+/// A size of more than one piece of a streamed file, and not a multiple of anything.
 const FILE_BYTES: usize = 9 * 1024 * 1024 + 1237;
 
 fn store_with_file(content: &[u8]) -> (TempDir, DirectFileStore, Path) {
@@ -161,7 +161,7 @@ async fn a_missing_file_and_a_directory_are_not_found() {
     }
 }
 
-/// Without tokio, as object_store's own local store does.
+/// Reads work without tokio, as in object_store's own local store.
 #[test]
 fn reads_outside_of_a_runtime() {
     let (_directory, store, path) = store_with_file(b"0123456789");

@@ -9,7 +9,7 @@ use super::{content, memory_with};
 
 const REQUESTS: u64 = 1_000;
 
-/// The bytes of each request, `None` where it failed.
+/// The bytes of each request; `None` if it failed.
 async fn outcomes(faults: Faults) -> (Vec<Option<usize>>, FaultCounts) {
     let store = FaultyStore::new(memory_with(&[("file", content(100))]).await, faults);
     let mut outcomes = Vec::new();

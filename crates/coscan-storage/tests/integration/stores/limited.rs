@@ -1,4 +1,4 @@
-//! All on tokio's paused clock: durations are exact.
+//! Tests of limits, all on tokio's paused clock: durations are exact.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -38,7 +38,7 @@ async fn memory_stores() -> Stores {
     stores
 }
 
-/// What a location names, with `root` taken off, or the error.
+/// The names at a location, with `root` removed, or the error.
 async fn names(stores: &Stores, root: &str, location: &str) -> Result<Vec<String>, StoreError> {
     let listing = list_files(stores, &format!("{root}{location}")).await?;
     let root = root.split("://").last().unwrap().trim_start_matches('/');
@@ -49,7 +49,7 @@ async fn names(stores: &Stores, root: &str, location: &str) -> Result<Vec<String
         .collect())
 }
 
-/// Locations and what they name, the same on every store.
+/// Checks the names at several locations, which are the same on every store.
 async fn check_locations(stores: &Stores, root: &str) {
     let table = ["t/_day=1/p.parquet", "t/a.parquet", "t/b.parquet", "t/deep/er/d.parquet"];
     for (location, expected) in [
@@ -169,7 +169,7 @@ async fn a_store_that_does_not_answer_is_an_error() {
     assert!(error.to_string().contains("Check that you may read it"), "{error}");
 }
 
-/// A web server that has no files and does not list directories; its address.
+/// Starts a web server that has no files and does not list directories. Returns its address.
 async fn server_without_files() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

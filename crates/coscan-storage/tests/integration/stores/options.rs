@@ -1,4 +1,4 @@
-//! Options of stores: their names, the stores they make, sharing of those, and hidden values.
+//! Options of stores: their names, the stores they make, the sharing of stores, and hidden values.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reading from S3: the behaviour of a server, and what a store and a table make of it.
+//! Reading from S3: the behaviour of a server, and the reaction of a store and a table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use super::s3_server::{BUCKET, Fault, KEY_ID, S3Server, SECRET};
 
 const FILE_BYTES: usize = 300_000;
 
-/// For servers that are silent on purpose: soon given up, and not tried again.
+/// Timeouts for servers that are silent on purpose: requests are soon given up, and not retried.
 const IMPATIENT: Timeouts =
     Timeouts { idle: Duration::from_secs(1), retry: Duration::from_millis(100) };
 
-/// For servers that get better: what is silent is asked again.
+/// Timeouts for servers that recover: a silent server is asked again.
 const PERSISTENT: Timeouts =
     Timeouts { idle: Duration::from_secs(1), retry: Duration::from_secs(60) };
 
@@ -46,7 +46,7 @@ fn location(path: &str) -> String {
     format!("s3://{BUCKET}/{path}")
 }
 
-/// A text that is shown to users, and what it must not show.
+/// Asserts that a text that is shown to users reveals no secret.
 fn assert_no_secret(text: &str) {
     assert!(!text.contains(SECRET), "{text}");
 }
@@ -143,7 +143,7 @@ async fn a_table_is_read_through_faults() {
 async fn a_table_whose_file_is_replaced_is_an_error() {
     let (server, rows) = server_with_table().await;
     let table = open(&server.stores(), "trips").await.unwrap();
-    // Of the same size: only the condition can tell.
+    // The files have the same size: only the condition can tell them apart.
     server.put("trips/2.parquet", parquet(&rows.slice(5_000, 7_000)));
     let error = read_table(&table).await.unwrap_err();
     assert!(
@@ -245,7 +245,7 @@ async fn where_there_are_no_credentials_the_error_says_what_to_set() {
     let (server, _, _) = server_with_file().await;
     let mut options = server.options();
     options.retain(|name, _| !name.contains("key"));
-    // The server is no metadata service: what is asked of it there fails.
+    // The server is no metadata service: requests for metadata fail.
     options.insert("aws.metadata_endpoint".to_owned(), options["aws.endpoint"].clone());
     let stores = Stores::new().with_options(StoreOptions::new(options).unwrap());
     let stores = stores.with_timeouts(IMPATIENT);
@@ -303,7 +303,8 @@ async fn a_server_that_stays_overloaded_is_an_error_that_says_so() {
     server.fail_always(Fault::SlowDown);
     let error = store.get_range(&file, 0..1_000).await.unwrap_err();
     assert!(matches!(error, Error::Generic { .. }), "{error}");
-    // The first, one after 250 to 500 ms, and perhaps one after as much again.
+    // There is the first request, one after 250 to 500 ms, and perhaps one after another such
+    // pause.
     let requests = server.take_requests().len();
     assert!((2..=3).contains(&requests), "{requests} requests");
     let text = error.to_string();
@@ -350,7 +351,7 @@ async fn two_versions_of_a_file_are_never_mixed() {
     server.fail_next([Fault::Reset(10_000)]);
     let result = store.get(&file).await.unwrap();
     server.put("file", content(FILE_BYTES + 1)[1..].to_vec());
-    // The rest is there to be had, but of another version.
+    // The rest of the bytes exists, but of another version.
     let error = result.bytes().await.unwrap_err();
     assert!(matches!(error, Error::Generic { .. }), "{error}");
     assert_eq!(server.take_requests().len(), 2);
@@ -423,7 +424,7 @@ async fn a_pattern_lists_only_what_may_match() {
     }
     let listing = list_files(&server.stores(), &location("y/m1*/d0*/*.parquet")).await.unwrap();
     assert_eq!(listing.files.len(), 100);
-    // The months, the days of ten months, the files of a hundred days.
+    // One request for the months, the days of ten months, and the files of a hundred days.
     assert_eq!(server.take_requests().len(), 1 + 10 + 100);
 }
 
@@ -451,7 +452,7 @@ async fn names_with_odd_characters_are_found_and_read() {
         let read = listing.store.get(&file.location).await.unwrap().bytes().await.unwrap();
         assert_eq!(read, file.location.as_ref());
     }
-    // As users write them: only the percent sign of an escape is escaped.
+    // URLs as users write them: only the percent sign of an escape is escaped.
     for (written, name) in [
         ("odd/a b.parquet", names[0]),
         ("odd/a%20b.parquet", names[0]),

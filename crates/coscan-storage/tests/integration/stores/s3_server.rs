@@ -1,5 +1,5 @@
-//! An S3 server on the loopback: the protocol, with its signatures, is s3s'; objects are in memory; what goes wrong is
-//! told it beforehand.
+//! An S3 server on the loopback. The protocol, with its signatures, is s3s'. Objects are in memory. Faults are set
+//! beforehand.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -27,16 +27,16 @@ pub(crate) const BUCKET: &str = "trips-bucket";
 pub(crate) const KEY_ID: &str = "AKIDFORTHESETESTS";
 pub(crate) const SECRET: &str = "a-secret-of-40-characters-for-these-tests";
 
-/// What goes wrong with an answer.
+/// A fault of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// It asks the client to slow down.
+    /// The answer asks the client to slow down.
     SlowDown,
-    /// It never comes.
+    /// The answer never comes.
     Silence,
-    /// It stops after so many bytes of the body, and the connection is reset.
+    /// The answer stops after this number of bytes of the body, and the connection is reset.
     Reset(usize),
-    /// It stops after so many bytes of the body, and the connection stays.
+    /// The answer stops after this number of bytes of the body, and the connection stays.
     Stall(usize),
 }
 
@@ -86,7 +86,7 @@ impl S3Server {
         Self { address, shared, _tasks: tasks }
     }
 
-    /// Puts an object in the place of what is there.
+    /// Puts an object, replacing one with the same key.
     pub(crate) fn put(&self, key: &str, content: impl Into<Bytes>) {
         let mut objects = lock(&self.shared.objects);
         objects.versions += 1;
@@ -98,17 +98,17 @@ impl S3Server {
         objects.by_key.insert(key.to_owned(), object);
     }
 
-    /// The next answers go wrong like this, one after the other.
+    /// Makes the next answers fail with these faults, one after the other.
     pub(crate) fn fail_next(&self, faults: impl IntoIterator<Item = Fault>) {
         lock(&self.shared.faults).next.extend(faults);
     }
 
-    /// All answers go wrong from now on.
+    /// Makes all answers fail from now on.
     pub(crate) fn fail_always(&self, fault: Fault) {
         lock(&self.shared.faults).always = Some(fault);
     }
 
-    /// Answers go well again.
+    /// Makes answers succeed again.
     pub(crate) fn serve_again(&self) {
         lock(&self.shared.faults).always = None;
     }
@@ -118,7 +118,7 @@ impl S3Server {
         std::mem::take(&mut lock(&self.shared.requests))
     }
 
-    /// How to reach it, with the right credentials.
+    /// Options with its address and the right credentials.
     pub(crate) fn options(&self) -> BTreeMap<String, String> {
         let endpoint = format!("http://{}", self.address);
         [
@@ -157,7 +157,7 @@ async fn serve(listener: TcpListener, service: S3Service, shared: Arc<Shared>) {
             let answer = service_fn(|request| answer(&service, &shared, request));
             let connection = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(socket), answer);
-            // What it breaks off on purpose ends here, too.
+            // A connection that it breaks off on purpose ends here, too.
             let _ = connection.await;
         });
     }
@@ -200,7 +200,7 @@ enum Break {
     Stall,
 }
 
-/// The first bytes of a body, and then no more though more are promised.
+/// The first bytes of a body, and then no more though more were announced.
 async fn broken(body: s3s::Body, bytes: usize, how: Break) -> Body {
     let whole = BodyExt::collect(body).await.unwrap().to_bytes();
     assert!(bytes < whole.len(), "breaks within {} bytes", whole.len());

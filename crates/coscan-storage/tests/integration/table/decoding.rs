@@ -1,4 +1,4 @@
-//! Every chunk of every column decodes to what parquet's own reader yields, or to an error.
+//! Every chunk of every column decodes to the output of parquet's own reader, or to an error.
 
 use std::sync::Arc;
 

@@ -25,7 +25,7 @@ fn int64(values: &[Option<i64>]) -> ArrayRef {
     Arc::new(Int64Array::from(values.to_vec()))
 }
 
-/// All rows of a column, in batches of two, with every other row selected if so wished.
+/// All rows of a column, in batches of two, with every other row selected if `every_other`.
 async fn column(table: &ParquetTable, name: &str, every_other: bool) -> ArrayRef {
     let pages = read_all(table).await;
     let column = table.schema().index_of(name).unwrap();
@@ -88,7 +88,7 @@ async fn columns_are_found_by_name_widened_and_null_where_they_are_missing() {
         let text: Vec<_> = vec![None, None, None, Some("x"), Some("y"), None, None];
         let text: ArrayRef = Arc::new(StringViewArray::from(text));
         assert_eq!(&column(&table, "text", false).await, &text);
-        // Of chunks of 3, 2 and 2 rows.
+        // The chunks have 3, 2 and 2 rows.
         let picked = [Some(1), Some(3), Some(250), Some(i64::MAX)];
         assert_eq!(&column(&table, "number", true).await, &int64(&picked));
         assert_eq!(column(&table, "text", true).await.null_count(), 3);

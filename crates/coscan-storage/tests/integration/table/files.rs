@@ -45,7 +45,7 @@ async fn tables_of_the_same_files_share_them_and_read_nothing_again() {
     let mut files = Vec::new();
     for file in listed {
         files.push(ParquetFile::open(file.clone(), options(100)).await.unwrap());
-        // What is open needs no store any more.
+        // An open file needs no store any more.
         memory.delete(&file.meta.location).await.unwrap();
     }
     let all = ParquetTable::of_files(files.clone()).unwrap();
@@ -57,7 +57,7 @@ async fn tables_of_the_same_files_share_them_and_read_nothing_again() {
     assert_eq!(last.place_of(ChunkIndex(1)), (0, ChunkIndex(1)));
     assert_eq!(all.layout().row_count(), 500);
     assert_eq!(all.file_column(2, 3), Some(3));
-    // What one table has computed of a file the other finds.
+    // A value that one table has computed from a file is found by the other.
     all.statistics(0).unwrap();
     let computed = files[2].statistics(0).unwrap();
     assert!(std::ptr::eq(computed, last.parquet_files()[0].statistics(0).unwrap()));
@@ -161,7 +161,7 @@ async fn a_footer_that_is_given_is_not_read() {
         let error = ParquetFile::open(with(footer), options(100)).await.err();
         assert!(matches!(error, Some(TableError::Read(_))), "{error:?}");
     }
-    // It is checked as one that was read.
+    // A given footer is checked as one that was read.
     let mut short = with(footer);
     short.file.meta.size = 100;
     let error = ParquetFile::open(short, options(100)).await.err();

@@ -1,4 +1,5 @@
-//! Footers that name far more than there is, or what lies nowhere: an error when the file is opened, whatever it says.
+//! Footers that name far more than there is, or that point nowhere: an error when the file is opened, whatever they
+//! contain.
 
 use std::io::Write;
 
@@ -105,7 +106,7 @@ async fn more_rows_than_the_bytes_can_hold() {
 
 #[tokio::test]
 async fn more_rows_than_the_listed_pages_can_hold() {
-    // What the column chunks could hold, if their pages were not listed.
+    // The column chunks could hold this number of rows, if their pages were not listed.
     let rows = 1 << 33;
     let file = with_footer(&sound(), |row_groups| {
         change_columns(&mut row_groups[0], |_, builder| builder.set_num_values(rows));
@@ -160,7 +161,7 @@ async fn column_chunks_that_overlap_are_read_each_on_its_own() {
 
 // -- lists and the schema, in Thrift
 
-/// `FileMetaData` up to its row groups, with a root of `children` children, and then so many columns.
+/// `FileMetaData` up to its row groups, with a root of `children` children, followed by `columns` columns.
 fn metadata_start(children: u64, columns: u64) -> Vec<u8> {
     let mut bytes = vec![0x15, 2]; // version
     bytes.extend([0x19, 0xfc]); // a list of structs: the schema
@@ -175,7 +176,7 @@ fn metadata_start(children: u64, columns: u64) -> Vec<u8> {
     bytes
 }
 
-/// LEB128.
+/// A number in LEB128.
 fn number(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= 0x80 {

@@ -64,7 +64,7 @@ async fn in_a_split_row_group_a_straddling_page_serves_two_chunks() {
     };
     // A dictionary for all four chunks, then runs: a chunk's own, one that straddles, and so on.
     assert_eq!(served("dictionary"), [4, 1, 2, 1, 2, 1, 2, 1]);
-    // Without repeats the dictionary is given up but stays; whatever pages straddle serve two.
+    // Without repeats the dictionary is abandoned but stays; pages that straddle serve two chunks.
     assert!(
         served("text").iter().filter(|&&chunks| chunks == 2).count() > 0,
         "{:?}",
@@ -73,7 +73,7 @@ async fn in_a_split_row_group_a_straddling_page_serves_two_chunks() {
     // A nested column stays whole, for all four.
     assert_eq!(served("list"), [4]);
     assert_eq!(served("struct"), [4]);
-    // A page goes to neighbours.
+    // A page serves neighbouring chunks.
     for page in (0..layout.page_count() as u32).map(PageIndex) {
         let chunks = layout.chunks_of(page);
         assert!(chunks.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0), "{page:?}: {chunks:?}");

@@ -1,4 +1,4 @@
-//! What can and cannot be opened as a table.
+//! Files that can and cannot be opened as a table.
 
 use std::sync::Arc;
 
@@ -101,7 +101,8 @@ async fn a_file_that_is_not_parquet_is_an_error() {
 #[tokio::test]
 async fn encrypted_columns_under_a_plain_footer_are_an_error() {
     let sound = write(&[rows(0..10)], row_groups(10));
-    // The footer, its length, and PAR1. It ends in the end of a struct: before it goes the field of the algorithm.
+    // The footer, its length, and PAR1. The footer ends in the end of a struct. The field of the
+    // algorithm goes before that.
     let (body, magic) = sound.split_at(sound.len() - 4);
     let (body, length) = body.split_last_chunk().unwrap();
     let (body, end) = body.split_at(body.len() - 1);

@@ -1,4 +1,4 @@
-//! Reading pages: requests, and files that are not what they were.
+//! Reading pages: requests, and files that have changed.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -32,10 +32,10 @@ fn all_pages(table: &ParquetTable) -> Vec<PageIndex> {
     (0..table.layout().page_count() as u32).map(PageIndex).collect()
 }
 
-/// What to do to a request for a range.
+/// A fault that is applied to the result of a request for a range.
 type Fault = Box<dyn Fn(Range<u64>, GetResult) -> Result<GetResult> + Send + Sync>;
 
-/// Notes all ranges asked for and may spoil the answers.
+/// A store that records all ranges asked for and may spoil the answers.
 struct Recorder {
     inner: Arc<dyn ObjectStore>,
     requests: Mutex<Vec<GetOptions>>,
@@ -135,7 +135,7 @@ async fn neighbours_are_read_in_one_request_and_each_on_condition() {
 
 #[tokio::test]
 async fn distant_pages_are_read_apart_and_come_in_the_order_asked_for() {
-    // Keys of 8 bytes without compression or dictionary: half a megabyte a row group.
+    // Keys of 8 bytes without compression or dictionary take half a megabyte per row group.
     let properties = parquet::file::properties::WriterProperties::builder()
         .set_dictionary_enabled(false)
         .set_max_row_group_row_count(Some(65_536))
@@ -195,7 +195,7 @@ async fn a_changed_or_missing_file_is_never_read() {
     let path = files[0].meta.location.clone();
     let table = ParquetTable::open(files.clone(), options(100)).await.unwrap();
     files[0].check().await.unwrap();
-    // The same size, other bytes.
+    // The file has the same size, but other bytes.
     memory.put(&path, write(&[rows(0..100)], row_groups(100)).into()).await.unwrap();
     let error = read_pages(&table, &[PageIndex(0)]).await.remove(0).unwrap_err();
     assert!(matches!(error, ReadError::Changed { .. }) && !error.is_retryable());
@@ -299,7 +299,7 @@ fn file_with_checksum(values: &[i32], checksum: u32) -> Bytes {
         .set_total_compressed_size(page.len() as i64)
         .set_total_uncompressed_size(page.len() as i64)
         .set_data_page_offset(4)
-        // As some writers say that there is none.
+        // Some writers express in this way that there is none.
         .set_dictionary_page_offset(Some(0))
         .build()
         .unwrap();
@@ -316,7 +316,7 @@ fn file_with_checksum(values: &[i32], checksum: u32) -> Bytes {
     file.into()
 }
 
-/// CRC-32 as in IEEE 802.3, bit by bit.
+/// The CRC-32 of IEEE 802.3, bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {

@@ -17,7 +17,7 @@ use crate::table::support::{
     decode, open, options, read_all, row_groups, rows, small_pages, write,
 };
 
-/// Nothing that is said of a chunk is false; returns how many bounds and counts are known.
+/// Asserts that all statistics of the chunks are true. Returns how many bounds and counts are known.
 async fn assert_true(table: &ParquetTable) -> usize {
     let pages = read_all(table).await;
     let mut known = 0;

@@ -41,7 +41,7 @@ pub(crate) fn rows(rows: Range<i64>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-/// A value a row, or null for one row of seven.
+/// An array with a value per row, or null for one row of seven.
 fn array<A: FromIterator<Option<T>>, T>(rows: &Range<i64>, value: impl Fn(i64) -> T) -> A {
     rows.clone().map(|row| (row % 7 != 3).then(|| value(row))).collect()
 }
@@ -145,13 +145,13 @@ fn maps(rows: Range<i64>) -> ArrayRef {
     Arc::new(builder.finish())
 }
 
-/// A file with these batches; a row group ends where the properties say so.
+/// A file with these batches. Row groups end as the properties say.
 pub(crate) fn write(batches: &[RecordBatch], properties: WriterProperties) -> Bytes {
     let mut file = Vec::new();
     let mut writer =
         ArrowWriter::try_new(&mut file, batches[0].schema(), Some(properties)).unwrap();
     for batch in batches {
-        // In small steps, so that data pages may end often.
+        // Batches are written in small steps, so that data pages may end often.
         for start in (0..batch.num_rows()).step_by(64) {
             writer.write(&batch.slice(start, 64.min(batch.num_rows() - start))).unwrap();
         }
@@ -160,12 +160,12 @@ pub(crate) fn write(batches: &[RecordBatch], properties: WriterProperties) -> By
     file.into()
 }
 
-/// Row groups of `rows` rows.
+/// Properties for row groups of `rows` rows.
 pub(crate) fn row_groups(rows: usize) -> WriterProperties {
     WriterProperties::builder().set_max_row_group_row_count(Some(rows)).build()
 }
 
-/// One row group with small data pages that end at other rows in every column.
+/// Properties for one row group with small data pages that end at other rows in every column.
 pub(crate) fn small_pages() -> parquet::file::properties::WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_data_page_row_count_limit(200)
@@ -174,7 +174,7 @@ pub(crate) fn small_pages() -> parquet::file::properties::WriterPropertiesBuilde
         .set_write_batch_size(16)
 }
 
-/// Files in memory, in the order given.
+/// Puts files into memory, in the order given.
 pub(crate) async fn store(files: &[Bytes]) -> (Arc<InMemory>, Vec<TableFile>) {
     let store = Arc::new(InMemory::new());
     let mut table_files = Vec::new();
@@ -222,7 +222,7 @@ pub(crate) fn reference(table: &ParquetTable, files: &[Bytes]) -> RecordBatch {
     concat_batches(table.schema(), &batches).unwrap()
 }
 
-/// The stored bytes of some pages, in the order asked for.
+/// Reads the stored bytes of some pages, in the order asked for.
 pub(crate) async fn read_pages(
     table: &ParquetTable,
     pages: &[PageIndex],
@@ -235,7 +235,7 @@ pub(crate) async fn read_pages(
     put_together(pages, answers)
 }
 
-/// The stored bytes of all pages.
+/// Reads the stored bytes of all pages.
 pub(crate) async fn read_all(table: &ParquetTable) -> HashMap<PageIndex, Bytes> {
     let pages: Vec<_> = (0..table.layout().page_count() as u32).map(PageIndex).collect();
     let read = read_pages(table, &pages).await;
@@ -267,7 +267,7 @@ pub(crate) fn decode(
     })
 }
 
-/// Every chunk and column, whole and with a selection, is what parquet's own reader yields.
+/// Asserts that every chunk and column, whole and with a selection, is the output of parquet's own reader.
 pub(crate) async fn assert_decodes_as_reference(table: &ParquetTable, files: &[Bytes]) {
     let expected = reference(table, files);
     let pages = read_all(table).await;

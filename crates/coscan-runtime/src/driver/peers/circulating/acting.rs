@@ -1,4 +1,4 @@
-//! What the ring wants done.
+//! The actions of the ring.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -22,7 +22,7 @@ impl Peers {
         open.map(|file| &*file.name).or(passed.map(|passed| &passed.name))
     }
 
-    /// The page of a shared file as it goes round, if it is small enough.
+    /// The fragment that a page of a shared file is, if it is small enough.
     pub(super) fn fragment(&self, file: FileId, page: PageIndex) -> Option<FragmentId> {
         let (shared, circulating) = (self.files.get(file)?, self.circulating.as_ref()?);
         let range = shared.range(page);
@@ -33,7 +33,7 @@ impl Peers {
 }
 
 impl State {
-    /// Carries out what the ring wants; false if there was nothing.
+    /// Carries out the actions of the ring. Returns false if there were none.
     pub(in crate::driver::peers) fn settle_circulating(&mut self, now: Time) -> bool {
         let mut was_any = false;
         while let Some(action) = self.circulating().and_then(|it| it.ring.poll_action()) {
@@ -58,7 +58,7 @@ impl State {
         self.peers.as_mut()?.circulating.as_mut()
     }
 
-    /// There may be space now for what the predecessor sends: who waits to read it is woken.
+    /// Wakes the tasks that wait to read fragments of the predecessor, if there is space now.
     fn wake_receivers(&mut self) {
         let Some(circulating) = self.circulating() else { return };
         if circulating.waiting.is_empty() {
@@ -70,7 +70,7 @@ impl State {
         }
     }
 
-    /// All who wait for space find that there is no ring any more.
+    /// Wakes all tasks that wait for space, which find that there is no ring any more.
     pub(in crate::driver) fn wake_receivers_of_fragments(&mut self) {
         let waiting = self.circulating().map(|circulating| mem::take(&mut circulating.waiting));
         self.effects.woken.extend(waiting.into_iter().flatten());
@@ -95,13 +95,13 @@ impl State {
         let held = circulating.in_transit.get_mut(&header.fragment);
         let held = held.expect("what is in transit has its bytes");
         peers.report.bytes_sent += held.len() as u64;
-        // If it was queued before, for another successor perhaps, that no longer counts.
+        // If it was queued before, perhaps for another successor, that no longer counts.
         *held = Arc::new(Bytes::clone(held));
         let (bytes, owner) = (Arc::downgrade(held), peers.sent_pages.clone());
         self.effects.fragments.push(OutgoingFragment { to, header, bytes, owner });
     }
 
-    /// The members are others now: extents may have other owners, who are asked.
+    /// Sets the members. Extents may have other owners now, which are asked.
     pub(in crate::driver::peers) fn set_circulating_members(
         &mut self,
         members: &[NodeId],
@@ -119,7 +119,8 @@ impl State {
                 circulating.ring.request(now, fragment, owner);
             }
         }
-        // The ring may be about to read it, which would wait for the load that waits for the ring.
+        // The ring may be about to read it. That read would wait for the load that waits for the
+        // ring.
         for fragment in own {
             self.read_awaited(fragment, now);
         }

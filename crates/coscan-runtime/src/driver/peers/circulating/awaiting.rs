@@ -9,7 +9,7 @@ use crate::driver::state::State;
 use crate::peers::FragmentId;
 
 impl State {
-    /// Waits for those of these pages to pass that go round. Returns the others.
+    /// Waits for the pages of these that go round. Returns the others.
     pub(in crate::driver::peers) fn await_fragments(
         &mut self,
         load: LoadId,
@@ -29,7 +29,7 @@ impl State {
             else {
                 return true;
             };
-            // What is its own a server reads itself, unless it comes by.
+            // A server reads its own pages itself, unless they come by.
             if owner == peers.node.id() && !circulating.ring.goes_round(fragment) {
                 return true;
             }
@@ -41,7 +41,7 @@ impl State {
         pages
     }
 
-    /// What a load waits for passes.
+    /// Handles a fragment that a load waits for and that passes.
     pub(super) fn fragment_taken(&mut self, fragment: FragmentId, now: Time) {
         let Some(peers) = self.peers.as_deref_mut() else { return };
         let Some(circulating) = &mut peers.circulating else { return };
@@ -56,7 +56,7 @@ impl State {
         self.pages_came(load, vec![(id, Ok(bytes))], now);
     }
 
-    /// What a load waits for does not come.
+    /// Reads from the store a fragment that a load waits for and that does not come.
     pub(super) fn read_fragment_instead(&mut self, fragment: FragmentId, now: Time) {
         let Some(peers) = self.peers.as_deref_mut() else { return };
         let Some(circulating) = &mut peers.circulating else { return };
@@ -67,7 +67,7 @@ impl State {
         self.read(load, &[id], now);
     }
 
-    /// A file is no longer shared: what loads wait for is read from its store.
+    /// Reads from its store what loads wait for of a file that is no longer shared.
     pub(in crate::driver::peers) fn await_no_more(&mut self, file: FileId, now: Time) {
         let Some(circulating) = self.circulating() else { return };
         let of_file = circulating.wanted.iter().filter(|(_, wanted)| wanted.file == file);
@@ -75,7 +75,7 @@ impl State {
         for &fragment in &fragments {
             circulating.ring.withdraw(fragment);
         }
-        // What has passed meanwhile is taken first.
+        // Fragments that have passed meanwhile are taken first.
         self.settle_circulating(now);
         fragments.into_iter().for_each(|fragment| self.read_fragment_instead(fragment, now));
     }

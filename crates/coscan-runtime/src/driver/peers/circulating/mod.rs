@@ -1,11 +1,11 @@
 //! Pages that go round a ring of servers: the Data Cyclotron, beside requests to owners.
 //!
-//! [`Circulate`] decides what goes round and who takes it. Here its fragments are pages, with their bytes. What the ring
-//! wants of this server's files it asks of the [node](super::Peers), as another server would: so its pages come from the pool,
-//! by a load that is under way, or by one of core's.
+//! [`Circulate`] decides what goes round and which server takes it. Here its fragments are pages, with their bytes. The
+//! ring's reads of this server's files are requested from the [node](super::Peers), as another server would do. So the
+//! pages come from the pool, from a load that is in flight, or from a new load of core.
 //!
-//! Here is what a server knows of it. `acting` carries out what the ring wants, `awaiting` has the loads that wait for fragments to pass, `reading` what is read for the ring, `receiving` what neighbours
-//! send.
+//! This file has the state of a server. `acting` carries out the actions of the ring, `awaiting` has the loads that
+//! wait for fragments to pass, `reading` the reads for the ring, `receiving` the messages of neighbours.
 
 mod acting;
 mod awaiting;
@@ -23,28 +23,29 @@ use coscan_ring::{Circulate, CirculateConfig, FileId, GetId, NodeId, RingPositio
 
 use crate::peers::{ClusterOptions, FileName, FragmentId};
 
-/// Transit buffers of a server: with the default of 32 MiB each holds up to 1 MiB. Our choice; [DC §5.4] has 64 of 128 MB.
+/// The transit buffers of a server: with the default of 32 MiB each holds up to 1 MiB. Our choice; [DC §5.4] has 64 of
+/// 128 MB.
 const TRANSIT_BUFFERS: usize = 32;
 
-/// Fragments that a server reads for the ring at once: enough to hide the latency of a store.
+/// The most fragments that a server reads for the ring at once: enough to hide the latency of a store.
 const READS_MAX: usize = 8;
 
-/// What goes round, as this server sees it.
+/// The circulating fragments, as this server sees them.
 #[derive(Debug)]
 pub(in crate::driver) struct Circulating {
     ring: Circulate<FragmentId>,
-    /// Of a fragment. Larger pages are asked for.
+    /// The most bytes of a fragment. Larger pages are requested instead.
     bytes_max: u64,
-    /// The bytes of what is in transit. What is queued for the successor is not sent if these are gone or replaced.
+    /// The bytes of fragments in transit. What is queued for the successor is not sent if these are gone or replaced.
     in_transit: BTreeMap<FragmentId, Arc<Bytes>>,
-    /// What loads here wait for.
+    /// The fragments that loads here wait for.
     wanted: BTreeMap<FragmentId, WaitingLoad>,
-    /// What was asked of this server's own node.
+    /// The requests to this server's own node.
     reading: BTreeMap<GetId, FragmentId>,
     next_get: u64,
     /// Files of requests that have passed, by identity.
     names: BTreeMap<u64, PassedName>,
-    /// Who waits for space for what the predecessor sends.
+    /// Tasks that wait for space for what the predecessor sends.
     waiting: Vec<Waker>,
 }
 
@@ -52,7 +53,7 @@ pub(in crate::driver) struct Circulating {
 #[derive(Debug)]
 struct PassedName {
     name: FileName,
-    /// Whether one has since this was last looked at.
+    /// Whether a request has passed since this was last looked at.
     was_used: bool,
 }
 
@@ -76,7 +77,7 @@ impl Circulating {
         };
         options.circulates.then(|| {
             let mut ring = Circulate::new(id, incarnation, config);
-            // A load has reserved the space of what it waits for.
+            // A load has reserved the space of the page that it waits for.
             ring.set_room(usize::MAX);
             Self {
                 ring,
@@ -104,7 +105,7 @@ impl Circulating {
         self.wanted.values().map(|wanted| (wanted.load, wanted.id))
     }
 
-    /// A load is given up.
+    /// Cancels a load.
     pub(super) fn cancel_load(&mut self, load: LoadId) {
         let Self { wanted, ring, .. } = self;
         for (fragment, _) in wanted.extract_if(.., |_, wanted| wanted.load == load) {
@@ -112,12 +113,12 @@ impl Circulating {
         }
     }
 
-    /// Names that no request has had since this was last called are forgotten.
+    /// Forgets names that no request has had since the last call.
     pub(super) fn forget_idle(&mut self) {
         self.names.retain(|_, passed| mem::take(&mut passed.was_used));
     }
 
-    /// Members have changed: the place of each is its number, which is random enough.
+    /// Sets the members. The place of each is its number, which is random enough.
     fn set_members(&mut self, now: Time, id: NodeId, members: &[NodeId]) {
         let members = members.iter().copied().chain([id]);
         let place = |node: NodeId| (RingPosition(u128::from(node.0) << 64), node);

@@ -1,4 +1,4 @@
-//! Pages of this server's files that the ring wants: its own node is asked for them, as another server would ask.
+//! Pages of this server's files that the ring reads: its own node is asked for them, as another server would ask.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::driver::state::State;
 use crate::peers::FragmentId;
 
 impl State {
-    /// A load that waits for a fragment of this server reads it.
+    /// Reads a fragment of this server for the load that waits for it.
     pub(super) fn read_awaited(&mut self, fragment: FragmentId, now: Time) {
         let Some(circulating) = self.circulating() else { return };
         if let Some(WaitingLoad { load, id, .. }) = circulating.wanted.remove(&fragment) {
@@ -33,11 +33,11 @@ impl State {
         circulating.reading.insert(get, fragment);
         let page = fragment.start..fragment.end;
         let (pages, query) = (vec![page], RemoteQuery::default());
-        // It may be answered at once, which may have others read: at most `READS_MAX` deep.
+        // It may be answered at once, which may cause further reads: at most `READS_MAX` deep.
         self.receive(id, Message::Get { get, file, pages, query }, Vec::new(), now);
     }
 
-    /// What this server's own node says to the ring.
+    /// Handles an answer of this server's own node to the ring.
     pub(in crate::driver::peers) fn answer_own_request(&mut self, message: Message) {
         let now = self.core.state().now();
         let Some(peers) = self.peers.as_deref_mut() else { return };

@@ -1,4 +1,4 @@
-//! What neighbours on the ring send, and take.
+//! The messages of neighbours on the ring, and the fragments that they take.
 
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::driver::handle::Driver;
 use crate::driver::state::State;
 use crate::peers::{CirculatingMessage, FragmentId};
 
-/// Files of other servers' requests whose names are kept.
+/// The most files of other servers' requests whose names are kept.
 const FILES_MAX: usize = 4096;
 
-/// Bytes of such a name.
+/// The most bytes of such a name.
 const NAME_BYTES_MAX: usize = 8 << 10;
 
 impl Driver {
@@ -24,7 +24,7 @@ impl Driver {
         self.call(|state, now| state.receive_circulating(message, now));
     }
 
-    /// Reserves space for the next fragment of the predecessor, or wakes whoever waits for it later. Returns the most bytes
+    /// Reserves space for the next fragment of the predecessor, or registers `waker` for later. Returns the most bytes
     /// that it may have; `None` if nothing goes round here.
     pub(crate) fn poll_fragment_space(self: &Arc<Self>, waker: &Waker) -> Poll<Option<u64>> {
         self.call(|state, _| state.poll_fragment_space(waker))
@@ -40,7 +40,7 @@ impl Driver {
 }
 
 impl State {
-    /// A message of a neighbour that is no fragment.
+    /// Handles a message of a neighbour that is no fragment.
     fn receive_circulating(
         &mut self,
         CirculatingMessage { files, message }: CirculatingMessage,
@@ -78,7 +78,7 @@ impl State {
         let Some(peers) = self.peers.as_deref_mut() else { return };
         let Some(circulating) = &mut peers.circulating else { return };
         peers.report.bytes_received += bytes.len() as u64;
-        // If it is in transit already, those bytes stay: they may be on their way.
+        // If it is in transit already, those bytes stay, since they may be being sent.
         circulating.in_transit.entry(header.fragment).or_insert_with(|| Arc::new(bytes));
         circulating.ring.handle(now, CirculateMessage::Fragment(header));
     }

@@ -1,20 +1,20 @@
-//! Aggregates that hold much before they ask for memory: `string_agg` a separator for each row, and aggregates that keep
-//! all their values, as window functions, these for each row.
+//! Refuses aggregates that hold much before they reserve memory. `string_agg` holds a separator for each row.
+//! Aggregates that keep all their values hold them for each row as window functions.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// The longest separator, in bytes.
+/// The maximum length of a separator, in bytes.
 const SEPARATOR_BYTES_MAX: usize = 1024;
 
 /// Aggregates that keep all their values.
 const KEEPING: [&str; 2] = ["array_agg", "string_agg"];
 
-/// Refuses aggregates that would hold too much.
+/// Checks the aggregates of a plan.
 ///
 /// # Errors
-/// If there is one.
+/// If an aggregate would hold too much.
 pub(in crate::engine) fn check_aggregates(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|plan| {
         plan.apply_expressions(|expression| {

@@ -1,4 +1,4 @@
-//! How large results of functions may become, and how much work they are.
+//! The size to which results of functions may grow, and the work for them.
 
 use arrow::array::AsArray;
 use arrow::datatypes::IntervalMonthDayNanoType;
@@ -7,10 +7,10 @@ use datafusion::logical_expr::ColumnarValue;
 
 use super::lengths::{Numbers, bytes, lengths, numbers};
 
-/// What bounds the result of a function.
+/// The bound on the result of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Growth {
-    /// A text, so many times.
+    /// A text that is repeated a number of times.
     Repeat,
     /// A number of characters.
     Pad,
@@ -18,33 +18,34 @@ pub(super) enum Growth {
     Replace,
     /// A text in which each match of an expression is replaced.
     ReplaceMatches,
-    /// As many elements as there are steps between two bounds.
+    /// One element for each step between two bounds.
     Range,
-    /// A value, so many times.
+    /// A value that is repeated a number of times.
     RepeatElement,
-    /// A list with so many elements.
+    /// A list with a number of elements.
     Resize,
-    /// All arguments, one after the other.
+    /// All arguments, concatenated.
     Concatenate,
-    /// All arguments but the first, which is between them.
+    /// All arguments except the first, which separates them.
     Join,
-    /// The elements of a list, with the other arguments between them.
+    /// The elements of a list, separated by the other arguments.
     JoinElements,
     /// A list in which elements are replaced by another.
     ReplaceElements,
-    /// A text, in parts.
+    /// The parts of a text.
     Split,
-    /// A text in which characters may be written with an escape, or twice, and in quotes.
+    /// A text in which characters may be escaped or doubled, in quotes.
     Escape,
-    /// Little, but the work grows with the product of two lengths.
+    /// A small result. The work grows with the product of two lengths.
     Product,
-    /// Little, and the work grows with the product of two lengths, each of which is bounded as in PostgreSQL.
+    /// A small result. The work grows with the product of two lengths, which are bounded as in PostgreSQL.
     Distance,
-    /// Little, but an expression may have to be compiled for each row.
+    /// A small result. An expression may have to be compiled for each row.
     Matches,
 }
 
-/// The names of functions, and what bounds their results. Results of all others are bounded by their arguments.
+/// The names of functions, with the bounds on their results. The results of all other functions are bounded by their
+/// arguments.
 pub(super) const GROWTH: [(&str, Growth); 35] = [
     ("repeat", Growth::Repeat),
     ("lpad", Growth::Pad),
@@ -83,17 +84,17 @@ pub(super) const GROWTH: [(&str, Growth); 35] = [
     ("find_in_set", Growth::Product),
 ];
 
-/// The most characters that `levenshtein` compares, as in PostgreSQL.
+/// The maximum number of characters that `levenshtein` compares, as in PostgreSQL.
 pub(super) const DISTANCE_MAX: i64 = 255;
 
-/// Bytes that an element of a list takes.
+/// The bytes of an element of a list.
 const ELEMENT: i64 = 16;
 
-/// For each row, the bytes that the result takes at most.
+/// The maximum bytes of the result for each row.
 pub(super) type BytesOfRow = Box<dyn Fn(usize) -> u64>;
 
 impl Growth {
-    /// What results may take; `None` if this cannot be told from the arguments, or is little.
+    /// The maximum bytes of the results. `None` if the arguments do not determine it, or it is small.
     pub(super) fn bytes(self, arguments: &[ColumnarValue]) -> Result<Option<BytesOfRow>> {
         let length = |at: usize| arguments.get(at).map(lengths).transpose();
         let number = |at: usize| arguments.get(at).map_or(Ok(None), numbers);
@@ -101,7 +102,7 @@ impl Growth {
         Ok(match self {
             Self::Repeat => both(length(0)?, number(1)?, positive),
             Self::Pad => number(1)?.map(|count| {
-                // Of at most four bytes.
+                // Each character has at most four bytes.
                 Box::new(move |row| positive(count.at(row)).saturating_mul(4)) as BytesOfRow
             }),
             Self::Escape => length(0)?.map(|text| {
@@ -118,7 +119,8 @@ impl Growth {
             },
             Self::ReplaceMatches => match (length(0)?, length(2)?) {
                 (Some(text), Some(to)) => Some(Box::new(move |row| {
-                    // There is at most one match at each place, and at most one mention of it in two bytes.
+                    // There is at most one match at each place, and at most one mention of the
+                    // match in two bytes.
                     let [text, to] = [&text, &to].map(|it| positive(it.at(row)));
                     let mentions = text.saturating_mul(to / 2);
                     text.saturating_add((text + 1).saturating_mul(to)).saturating_add(mentions)
@@ -193,7 +195,7 @@ fn both(
     Some(Box::new(move |row| positive(left.at(row)).saturating_mul(positive(right.at(row)))))
 }
 
-/// `range(stop)`, `range(start, stop)`, `range(start, stop, step)` of numbers or points in time.
+/// The elements of `range(stop)`, `range(start, stop)`, `range(start, stop, step)` for numbers or points in time.
 fn steps(arguments: &[ColumnarValue]) -> Result<Option<BytesOfRow>> {
     let number = |at: usize| arguments.get(at).map_or(Ok(None), numbers);
     let (start, stop) = match arguments {
@@ -215,7 +217,7 @@ fn steps(arguments: &[ColumnarValue]) -> Result<Option<BytesOfRow>> {
     })))
 }
 
-/// The shortest of some intervals, in microseconds; a month has at least 28 days.
+/// The shortest of some intervals, in microseconds. A month has at least 28 days.
 fn shortest_interval(value: &ColumnarValue) -> Result<Option<i64>> {
     const DAY: i128 = 86_400_000_000;
     let array = value.to_array(1)?;

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// The operator as a function. NULL if one of both is.
+/// The operator as a function. The result is NULL if either side is.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Joined {
     result: DataType,
@@ -18,7 +18,7 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// With a result of a type of texts.
+    /// Creates the function with a text type of the result.
     pub(super) fn new(result: DataType) -> Self {
         Self { result, signature: Signature::any(2, Volatility::Immutable) }
     }

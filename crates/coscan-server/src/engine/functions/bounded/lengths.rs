@@ -1,4 +1,4 @@
-//! Lengths and numbers of arguments, row by row. A value that is the same for all rows is not repeated for it.
+//! The lengths and numbers of arguments, row by row. A value that is the same for all rows is not repeated.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
 
-/// About what a value takes at least.
+/// The approximate minimum bytes of a value.
 const VALUE: i64 = 8;
 
 /// A number for each row.
@@ -21,7 +21,7 @@ pub(super) enum Numbers {
 }
 
 impl Numbers {
-    /// That of a row; 0 for NULL.
+    /// The number of a row, or 0 for NULL.
     pub(super) fn at(&self, row: usize) -> i64 {
         match self {
             Self::Same(number) => *number,
@@ -37,7 +37,7 @@ impl Numbers {
     }
 }
 
-/// Bytes of texts and binary values, elements of lists; 1 for all others.
+/// The bytes of texts and binary values, the number of elements of lists, and 1 for all other values.
 pub(super) fn lengths(value: &ColumnarValue) -> Result<Numbers> {
     let lengths = of(value, |array| match array.data_type() {
         DataType::Utf8
@@ -53,7 +53,7 @@ pub(super) fn lengths(value: &ColumnarValue) -> Result<Numbers> {
     Ok(lengths.unwrap_or(Numbers::Same(1)))
 }
 
-/// The bytes that each value takes.
+/// The bytes of each value.
 pub(super) fn bytes(value: &ColumnarValue) -> Result<Numbers> {
     let (array, is_same) = match value {
         ColumnarValue::Array(array) => (Arc::clone(array), false),
@@ -66,7 +66,7 @@ pub(super) fn bytes(value: &ColumnarValue) -> Result<Numbers> {
     })
 }
 
-/// Elements of lists and parts of structs are added up.
+/// The bytes of each row. Those of elements of lists and of parts of structs are added up.
 fn bytes_of_rows(array: &ArrayRef) -> Result<Vec<i64>> {
     let sums = |ends: Vec<usize>, values: &ArrayRef| -> Result<Vec<i64>> {
         let values = bytes_of_rows(values)?;
@@ -105,7 +105,7 @@ fn bytes_of_rows(array: &ArrayRef) -> Result<Vec<i64>> {
     }
 }
 
-/// The numbers themselves. Points in time are microseconds; what is no number is `None`.
+/// The numbers themselves. Points in time are in microseconds. `None` for other values.
 pub(super) fn numbers(value: &ColumnarValue) -> Result<Option<Numbers>> {
     of(value, |array| {
         let to = match array.data_type() {

@@ -1,6 +1,6 @@
-//! Functions whose results are not bounded by their arguments: `repeat('x', 1000000000)`. How large a result becomes, or
-//! how much work it is, is computed before the call (`growth`, from the `lengths` of arguments), and refused if it is too
-//! much. Memory for results is the query's.
+//! Limits functions whose results are not bounded by their arguments: `repeat('x', 1000000000)`. The size of a result,
+//! or the work for it, is computed before the call (`growth`, from the `lengths` of arguments). Calls beyond the limits
+//! are refused. The memory of results belongs to the query.
 
 mod aggregates;
 mod growth;
@@ -27,19 +27,19 @@ use growth::{BytesOfRow, DISTANCE_MAX, Growth};
 use lengths::lengths;
 pub(in crate::engine) use rewriting::BoundFunctions;
 
-/// The most bytes that one value may become.
+/// The maximum bytes of one value.
 const VALUE_BYTES_MAX: u64 = 16 << 20;
 
-/// The most bytes that the values of a batch may become.
+/// The maximum bytes of the values of a batch.
 const BATCH_BYTES_MAX: u64 = 256 << 20;
 
-/// Larger results are made in parts, as they may turn out smaller than they could be.
+/// The size above which results are computed in parts, since they may be smaller than the maximum.
 const PART_BYTES: u64 = 16 << 20;
 
-/// The most steps for the rows of a batch.
+/// The maximum number of steps for the rows of a batch.
 const STEPS_MAX: u64 = 1 << 30;
 
-/// Rows between two looks at whether the query was cancelled, where each row may take long.
+/// The number of rows between two checks for cancellation, where each row may take long.
 const SLOW_ROWS: usize = 64;
 
 fn bounded(inner: Arc<ScalarUDF>, growth: Growth) -> Arc<ScalarUDF> {
@@ -69,7 +69,7 @@ impl Bounded {
         self.invoke_in_parts(&arguments, part)
     }
 
-    /// How many rows may be computed at once. Reserves memory for them.
+    /// The number of rows that may be computed at once. Reserves memory for them.
     fn rows_of_part(&self, bytes: &BytesOfRow, rows: usize) -> Result<usize> {
         let is_estimate = self.growth == Growth::ReplaceMatches;
         let value_max = if is_estimate { BATCH_BYTES_MAX } else { VALUE_BYTES_MAX };
@@ -94,14 +94,14 @@ impl Bounded {
         Ok(usize::try_from(rows).unwrap_or(1).max(1))
     }
 
-    /// Rows that are computed at once, where each may take long.
+    /// The number of rows that are computed at once, where each may take long.
     fn slow_rows(&self, arguments: &ScalarFunctionArgs) -> usize {
         let patterns = arguments.args.iter().skip(1);
         let vary = patterns.into_iter().any(|it| matches!(it, ColumnarValue::Array(_)));
         if self.growth == Growth::Matches && vary { SLOW_ROWS } else { usize::MAX }
     }
 
-    /// Computes some rows after the other, and looks at what they take and whether the query was cancelled.
+    /// Computes the rows in parts, and checks after each part their bytes and whether the query was cancelled.
     fn invoke_in_parts(
         &self,
         arguments: &ScalarFunctionArgs,
@@ -182,7 +182,7 @@ fn slice(arguments: &ScalarFunctionArgs, start: usize, count: usize) -> ScalarFu
     }
 }
 
-/// All but the call is the function's own.
+/// All except the call is delegated to the function.
 impl ScalarUDFImpl for Bounded {
     fn name(&self) -> &str {
         self.inner.name()
@@ -231,7 +231,7 @@ impl ScalarUDFImpl for Bounded {
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         match self.growth {
-            // Patterns become LIKE. Others might become calls without bounds.
+            // Patterns become LIKE. Other functions might become calls without bounds.
             Growth::Matches => self.inner.simplify(args, info),
             _ => Ok(ExprSimplifyResult::Original(args)),
         }

@@ -1,4 +1,4 @@
-//! Puts bounds around functions, wherever they are in a statement.
+//! Puts bounds around functions anywhere in a statement.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::growth::{GROWTH, Growth};
 use super::joined::Joined;
 use super::{Bounded, bounded};
 
-/// Bounds the functions in statements that need it, also those that stand for operators.
+/// Bounds functions that need it, including those that stand for operators.
 #[derive(Debug)]
 pub(in crate::engine) struct BoundFunctions;
 

@@ -1,4 +1,4 @@
-//! Dates, times and intervals as PostgreSQL writes them, whatever their unit and however far away.
+//! Formats dates, times and intervals as PostgreSQL does, in any unit and for any distance from the epoch.
 
 use std::fmt::{self, Write};
 
@@ -15,7 +15,7 @@ use chrono::{DateTime, Offset, TimeZone};
 
 const SECOND: i64 = 1_000_000;
 const DAY_SECONDS: i64 = 86_400;
-/// From 1970 to 2000, where PostgreSQL counts from.
+/// The days from 1970 to 2000, which is PostgreSQL's epoch.
 const EPOCH_DAYS: i64 = 10_957;
 
 /// A point in time or an interval.
@@ -35,10 +35,10 @@ pub(super) enum Time {
 }
 
 impl Time {
-    /// The value in a row.
+    /// Reads the value of a row.
     ///
     /// # Errors
-    /// If it is out of the range of 64 bits, or no time.
+    /// If it is out of the range of 64 bits, or not a time.
     pub(super) fn of(values: &ArrayRef, row: usize) -> Result<Self, fmt::Error> {
         let micros = |value: i64, unit: &TimeUnit| match unit {
             TimeUnit::Second => value.checked_mul(SECOND).ok_or(fmt::Error),
@@ -86,10 +86,10 @@ impl Time {
         }
     }
 
-    /// Writes it as text; with a zone, as local time there.
+    /// Writes the value as text. With a zone, it is written as local time there.
     ///
     /// # Errors
-    /// If the zone cannot tell its time then.
+    /// If the zone has no time at this point.
     pub(super) fn write(self, to: &mut impl Write, zone: Option<Tz>) -> fmt::Result {
         match self {
             Self::Date(days) => {
@@ -114,10 +114,10 @@ impl Time {
         }
     }
 
-    /// The bytes of its binary form.
+    /// The bytes of the binary form.
     ///
     /// # Errors
-    /// If it is out of the range of that.
+    /// If it is out of the range of that form.
     pub(super) fn to_binary(self) -> Result<Vec<u8>, fmt::Error> {
         Ok(match self {
             Self::Date(days) => {
@@ -160,7 +160,7 @@ fn interval(values: &ArrayRef, row: usize, unit: IntervalUnit) -> Time {
     }
 }
 
-/// Seconds that a zone is ahead of UTC, at a time in seconds since 1970.
+/// The seconds by which a zone is ahead of UTC, at a time in seconds since 1970.
 fn offset(zone: Tz, utc: i64) -> Result<i64, fmt::Error> {
     let at = DateTime::from_timestamp(utc, 0).ok_or(fmt::Error)?;
     Ok(i64::from(zone.offset_from_utc_datetime(&at.naive_utc()).fix().local_minus_utc()))
@@ -179,7 +179,8 @@ fn write_era(to: &mut impl Write, is_bc: bool) -> fmt::Result {
     if is_bc { to.write_str(" BC") } else { Ok(()) }
 }
 
-/// Year, month and day of the proleptic Gregorian calendar (Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+/// The year, month and day of the proleptic Gregorian calendar (Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms").
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -214,7 +215,7 @@ fn write_offset(to: &mut impl Write, offset: i64) -> fmt::Result {
     Ok(())
 }
 
-/// In the style `postgres`: `1 year 2 mons -3 days +04:05:06`.
+/// Writes an interval in the style `postgres`: `1 year 2 mons -3 days +04:05:06`.
 fn write_interval(to: &mut impl Write, months: i32, days: i32, micros: i64) -> fmt::Result {
     let (mut is_empty, mut is_negative) = (true, false);
     for (count, unit) in [(months / 12, "year"), (months % 12, "mon"), (days, "day")] {

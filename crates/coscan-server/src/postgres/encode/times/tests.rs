@@ -8,7 +8,7 @@ fn text(time: Time, zone: Option<&str>) -> String {
     text
 }
 
-/// What PostgreSQL 15 answers.
+/// The expected texts are answers of PostgreSQL 15.
 #[test]
 fn texts_are_those_of_postgresql() {
     const HOUR: i64 = 3600 * SECOND;

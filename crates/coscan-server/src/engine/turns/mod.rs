@@ -1,8 +1,8 @@
-//! Processors by turns: while queries of several users run, each user has as many tasks at work as there are processors,
-//! and no more, however many queries the user has. The system then shares the processors among users.
+//! Turns on processors. While queries of several users run, each user has at most as many running tasks as there are
+//! processors, however many queries the user has. The system then shares the processors among users.
 //!
-//! A turn is one poll of a task. It is the system that takes a processor away from a turn that lasts long: nobody waits
-//! for the turns of others.
+//! A turn is one poll of a task. A turn that lasts long is preempted by the system, so that nobody waits for the turns
+//! of others.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -11,11 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// How long a user counts after the last turn: clients think between their queries.
+/// The time for which a user counts as active after the last turn, since clients pause between their queries.
 const ACTIVE: Duration = Duration::from_secs(1);
-
-/// The turns of a user have not ended for so long: they keep their threads.
-const STUCK: Duration = Duration::from_millis(100);
 
 /// The turns of all queries.
 #[derive(Debug)]
@@ -23,18 +20,20 @@ pub(super) struct Turns {
     processors: usize,
     /// Users with tasks that are at work or wait, or were a short time ago.
     users: Mutex<HashMap<Arc<str>, User>>,
+    /// Statements of each user that are being planned.
+    planning: Mutex<HashMap<Arc<str>, usize>>,
 }
 
 #[derive(Debug)]
 struct User {
     weight: u32,
-    /// When a turn ended last.
+    /// The end of the last turn.
     ended: Instant,
-    /// Turns, those that were given to tasks that waited included.
+    /// The number of turns, including those given to waiting tasks.
     turns: usize,
     next: u64,
     waiting: VecDeque<(u64, Waker)>,
-    /// Turns that have not begun yet.
+    /// The turns that have not begun yet.
     given: Vec<u64>,
 }
 
@@ -48,7 +47,7 @@ impl User {
         self.turns > 0 || !self.waiting.is_empty() || self.ended.elapsed() < ACTIVE
     }
 
-    /// Gives turns to tasks that wait, up to a bound. Returns whom to wake.
+    /// Gives turns to waiting tasks, up to a limit. Collects the wakers of these tasks.
     fn give(&mut self, most: usize, woken: &mut Vec<Waker>) {
         while self.turns < most
             && let Some((number, waker)) = self.waiting.pop_front()
@@ -61,39 +60,45 @@ impl User {
 }
 
 impl Turns {
-    /// For so many processors.
+    /// Creates the turns of a number of processors.
     pub(super) fn new(processors: usize) -> Arc<Self> {
-        Arc::new(Self { processors, users: Mutex::default() })
+        Arc::new(Self { processors, users: Mutex::default(), planning: Mutex::default() })
     }
 
     fn users(&self) -> MutexGuard<'_, HashMap<Arc<str>, User>> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the turns of a user take all the processors, and none has ended for a while.
-    pub(super) fn is_stuck(&self, user: &str) -> bool {
-        let users = self.users();
-        users
-            .get(user)
-            .is_some_and(|own| own.turns >= self.processors && own.ended.elapsed() >= STUCK)
+    fn plannings(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.planning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The most turns of a user at once: as many as processors for the largest weight, fewer for others.
-    fn most(&self, users: &HashMap<Arc<str>, User>, weight: u32) -> usize {
+    /// Counts a statement that is planned until the result is dropped. It waits for no turn, since it may be what frees the
+    /// processors (`coscan_cancel`), but leaves fewer turns to the queries of its user.
+    pub(super) fn plan(self: &Arc<Self>, user: &Arc<str>) -> Planning {
+        *self.plannings().entry(Arc::clone(user)).or_default() += 1;
+        Planning { turns: Arc::clone(self), user: Arc::clone(user) }
+    }
+
+    /// The most turns of a user at once: as many as processors for the largest weight, fewer for others and while
+    /// statements are planned; at least one.
+    fn most(&self, users: &HashMap<Arc<str>, User>, user: &str) -> usize {
         if users.len() <= 1 {
             return usize::MAX;
         }
         let largest = users.values().map(|user| user.weight).max().unwrap_or(1).max(1);
+        let weight = users.get(user).map_or(1, |user| user.weight);
         let share = self.processors.saturating_mul(weight as usize) / largest as usize;
-        share.max(1)
+        let planning = self.plannings().get(user).copied().unwrap_or(0);
+        share.saturating_sub(planning).max(1)
     }
 
-    /// Begins a turn; or waits for one, under the number that is returned.
+    /// Begins a turn. If none is free, the task waits for one under the returned number.
     fn begin(&self, taker: &Taker, waits: Option<u64>, waker: &Waker) -> Result<(), u64> {
         let mut users = self.users();
         let new = || User::new(taker.weight);
         users.entry(Arc::clone(&taker.user)).or_insert_with(new).weight = taker.weight;
-        let most = self.most(&users, taker.weight);
+        let most = self.most(&users, &taker.user);
         let own = users.entry(Arc::clone(&taker.user)).or_insert_with(new);
         if let Some(number) = waits {
             if let Some(at) = own.given.iter().position(|given| *given == number) {
@@ -114,12 +119,16 @@ impl Turns {
 
     /// Ends a turn.
     fn end(&self, taker: &Taker) {
-        self.change(taker, |own| own.turns -= 1);
+        self.change(&taker.user, |own| {
+            own.turns -= 1;
+            own.ended = Instant::now();
+        });
     }
 
-    /// A task leaves that waits, or was given a turn.
+    /// Removes a task that waits or was given a turn.
     fn leave(&self, taker: &Taker, number: u64) {
-        self.change(taker, |own| {
+        self.change(&taker.user, |own| {
+            own.ended = Instant::now();
             own.waiting.retain(|(waiting, _)| *waiting != number);
             if let Some(at) = own.given.iter().position(|given| *given == number) {
                 own.given.swap_remove(at);
@@ -128,21 +137,49 @@ impl Turns {
         });
     }
 
-    fn change(&self, taker: &Taker, change: impl FnOnce(&mut User)) {
+    fn change(&self, user: &Arc<str>, change: impl FnOnce(&mut User)) {
         let (mut users, mut woken) = (self.users(), Vec::new());
-        if let Some(own) = users.get_mut(&taker.user) {
+        if let Some(own) = users.get_mut(user) {
             change(own);
-            own.ended = Instant::now();
         }
-        if users.len() > 1 {
+        let before = users.len();
+        if before > 1 {
             users.retain(|_, user| user.is_active());
         }
-        let most = self.most(&users, taker.weight);
-        if let Some(own) = users.get_mut(&taker.user) {
-            own.give(most, &mut woken);
+        // When a user has left, there is more for all others.
+        let gain: Vec<Arc<str>> = match users.len() < before {
+            true => users.keys().cloned().collect(),
+            false => vec![Arc::clone(user)],
+        };
+        for user in gain {
+            let most = self.most(&users, &user);
+            if let Some(own) = users.get_mut(&user) {
+                own.give(most, &mut woken);
+            }
         }
         drop(users);
         woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A statement that is being planned.
+#[derive(Debug)]
+pub(super) struct Planning {
+    turns: Arc<Turns>,
+    user: Arc<str>,
+}
+
+impl Drop for Planning {
+    fn drop(&mut self) {
+        let mut plannings = self.turns.plannings();
+        if let Some(count) = plannings.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                plannings.remove(&self.user);
+            }
+        }
+        drop(plannings);
+        self.turns.change(&self.user, |_| {});
     }
 }
 
@@ -155,7 +192,7 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    /// A task that takes turns.
+    /// Makes a task take turns.
     pub(super) fn task<F: Future + Unpin>(self, task: F) -> InTurns<F> {
         InTurns { taker: self, task, waits: None }
     }
@@ -201,51 +238,4 @@ impl Drop for Turn<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use futures::poll;
-
-    use super::*;
-
-    fn taker(turns: &Arc<Turns>, user: &str, weight: u32) -> Taker {
-        Taker { turns: Arc::clone(turns), user: user.into(), weight }
-    }
-
-    fn begins(taker: &Taker) -> bool {
-        taker.turns.begin(taker, None, Waker::noop()).is_ok()
-    }
-
-    #[test]
-    fn several_users_have_turns_by_weight() {
-        let turns = Turns::new(4);
-        let [ann, bob, eve] =
-            [("ann", 2), ("bob", 1), ("eve", 1)].map(|(user, weight)| taker(&turns, user, weight));
-        assert_eq!((0..8).filter(|_| begins(&ann)).count(), 8, "she is alone");
-        assert_eq!((0..9).filter(|_| begins(&bob)).count(), 2);
-        assert_eq!((0..9).filter(|_| begins(&eve)).count(), 2);
-        (0..5).for_each(|_| turns.end(&ann));
-        assert_eq!(turns.users()["ann"].turns, 4, "one who waited has a turn");
-        assert!(!begins(&ann), "she is not alone any more");
-    }
-
-    #[tokio::test]
-    async fn who_waits_goes_on_when_a_turn_ends() {
-        let turns = Turns::new(1);
-        let (ann, bob) = (taker(&turns, "ann", 1), taker(&turns, "bob", 1));
-        assert!(begins(&bob) && begins(&ann));
-        let [mut first, mut second] = [(); 2].map(|()| ann.clone().task(Box::pin(async {})));
-        assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
-        turns.end(&ann);
-        drop(first); // It was given the turn.
-        second.await;
-        assert_eq!(turns.users()["ann"].turns, 0);
-    }
-
-    #[tokio::test]
-    async fn a_panic_ends_the_turn() {
-        let turns = Turns::new(1);
-        let task = taker(&turns, "ann", 1).task(Box::pin(async { panic!("broken") }));
-        assert!(tokio::spawn(task).await.is_err());
-        assert_eq!(turns.users()["ann"].turns, 0);
-    }
-}
+mod tests;
