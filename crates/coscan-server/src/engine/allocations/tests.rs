@@ -81,7 +81,7 @@ fn many_queries_of_one_user_count_together() {
     let watch = watch!(resident, 0);
     let other = watch.query(&"bob".into(), &pool());
     allocate(&other, 40 * MIB);
-    let queries: Vec<_> = (0..8).map(|_| watch.query(&"ann".into(), &pool())).collect();
+    let queries: Vec<_> = (0..7).map(|_| watch.query(&"ann".into(), &pool())).collect();
     queries.iter().for_each(|query| allocate(query, 7 * MIB));
     resident.store(2000 << 20, Ordering::Relaxed);
     queries.iter().for_each(|query| allocate(query, 0));
