@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def tell(text: str) -> None:
-    """Progress, for who waits."""
+    """Tells progress."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -10,7 +10,7 @@ CASES = ("streams-cached", "streams-slow-device", "tpch", "open-loop", "small", 
 
 DESCRIPTION = """\
 Measures coscan beside DuckDB, chDB (ClickHouse in a process) and DataFusion's Python package: the same Parquet files,
-the same queries, the same limit of memory, one after another in turn on this machine. Compares all answers. Writes a
+the same queries, the same limit of memory, in turn on this machine. Compares all answers. Writes a
 page with the results.
 
 cases:
