@@ -208,6 +208,13 @@ async fn tasks_give_chunks_back_to_queries_that_need_their_memory() {
     let paused = plan(&context, sql).await;
     let mut rows = execute_stream(Arc::clone(&paused), context.task_ctx()).unwrap();
     let mut ids = crate::support::ids_of(&rows.try_next().await.unwrap().unwrap());
+    // Before a second task has a chunk, there is none to give back.
+    let holds_chunks = async {
+        while manager.scans().iter().all(|scan| scan.workers_busy < 2) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), holds_chunks).await.unwrap();
     // It takes no rows while other queries run, also while one needs its table in order.
     set_partitions(&context, 2).await;
     for _ in 0..3 {
