@@ -64,7 +64,7 @@ pub(super) struct QueryPools {
 #[derive(Debug)]
 struct Pool {
     threads: QueryThreads,
-    /// Threads that poll tasks now.
+    /// The number of threads that poll a task now.
     busy: AtomicUsize,
     /// The time when a thread last began or ended to poll, in milliseconds since the pools were made.
     changed_ms: AtomicU64,

@@ -183,7 +183,7 @@ impl Drop for Planning {
     }
 }
 
-/// Who takes turns.
+/// A user, as one that takes turns.
 #[derive(Clone, Debug)]
 pub(super) struct Taker {
     pub(super) turns: Arc<Turns>,
