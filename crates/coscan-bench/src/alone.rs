@@ -1,16 +1,18 @@
 //! Queries that run alone: coscan must cost no more than plain DataFusion.
 //!
-//! Both engines answer each query in turn, many times, so that disturbances of the machine hit both.
+//! Both engines answer each query in turn, many times.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 
 use crate::answers::compare_answers;
 use crate::engines::EngineKind;
 use crate::experiment::Prepared;
+use crate::metrics::{median, percentile};
+use crate::rounds::{in_turn, interleaved};
 use crate::runner::{Engine, EngineError};
-use crate::workload::{Kind, Percent, Query};
+use crate::workload::{Kind, Query};
 
 /// One query, run alone on two engines.
 #[derive(Debug, Clone, Serialize)]
@@ -41,36 +43,27 @@ impl Prepared {
         rounds: usize,
         queries: &[String],
     ) -> Result<Vec<AloneReport>, EngineError> {
-        let plain = self.engine(EngineKind::DataFusion).await?;
-        let other = self.engine(kind).await?;
-        let mut reports = Vec::new();
         let queries = match queries {
             [] => self.built_in_queries()?,
             given => given.iter().map(|sql| (sql.clone(), sql.clone())).collect(),
         };
-        for (name, sql) in queries {
-            let expected = plain.query(&sql).await?;
-            let answers_equal = compare_answers(&sql, &expected, &other.query(&sql).await?).is_ok();
-            let mut times = Vec::new();
-            for round in 0..rounds.max(1) {
-                // The engines alternate in going first.
-                let (first, second) =
-                    if round % 2 == 0 { (&plain, &other) } else { (&other, &plain) };
-                let first_time = time(first, &sql).await?;
-                let second_time = time(second, &sql).await?;
-                times.push(if round % 2 == 0 {
-                    (first_time, second_time)
-                } else {
-                    (second_time, first_time)
-                });
-            }
-            let seconds = |time: Duration| time.as_secs_f64();
+        let engines = [self.engine(EngineKind::DataFusion).await?, self.engine(kind).await?];
+        let mut reports = Vec::new();
+        for (query, sql) in queries {
+            let answers = in_turn(0, &engines, async |engine| engine.query(&sql).await).await?;
+            let seconds = interleaved(rounds, &engines, async |engine| {
+                let started = Instant::now();
+                engine.query(&sql).await?;
+                Ok(started.elapsed().as_secs_f64())
+            });
+            let seconds = seconds.await?;
+            let both = seconds[0].iter().zip(&seconds[1]);
             reports.push(AloneReport {
-                query: name,
-                datafusion_s: median(times.iter().map(|(plain, _)| seconds(*plain))),
-                coscan_s: median(times.iter().map(|(_, other)| seconds(*other))),
-                ratio: median(times.iter().map(|(plain, other)| seconds(*other) / seconds(*plain))),
-                answers_equal,
+                query,
+                datafusion_s: percentile(&seconds[0], 50),
+                coscan_s: percentile(&seconds[1], 50),
+                ratio: median(both.map(|(plain, other)| other / plain)),
+                answers_equal: compare_answers(&sql, &answers[0], &answers[1]).is_ok(),
             });
         }
         Ok(reports)
@@ -81,42 +74,27 @@ impl Prepared {
         let keys = self.keys.as_ref();
         let keys = keys.ok_or("there is no query; the built-in ones need TPC-H lineitem")?;
         let table = &self.experiment.table;
-        let whole = |kind| Query { kind, percent: Percent::WHOLE, keys: None }.sql(table);
+        let whole = |kind| Query::whole(kind).sql(table);
         let (first, last) = (*keys.start(), *keys.end());
         let middle = first + (last - first) / 2;
         let part = (last - first) / 10_000;
         let sum = "SELECT count(*), sum(l_extendedprice) FROM";
-        Ok(vec![
-            ("Q1, whole table".to_owned(), whole(Kind::Slow)),
-            ("Q6, whole table".to_owned(), whole(Kind::Fast)),
-            ("count(*)".to_owned(), format!("SELECT count(*) FROM {table}")),
+        let named = [
+            ("Q1, whole table", whole(Kind::Slow)),
+            ("Q6, whole table", whole(Kind::Fast)),
+            ("count(*)", format!("SELECT count(*) FROM {table}")),
             (
-                "0.01 % of the rows, by key".to_owned(),
+                "0.01 % of the rows, by key",
                 format!("{sum} {table} WHERE l_orderkey BETWEEN {middle} AND {}", middle + part),
             ),
+            ("0.01 % of the rows, anywhere", format!("{sum} {table} WHERE l_partkey % 10000 = 77")),
             (
-                "0.01 % of the rows, anywhere".to_owned(),
-                format!("{sum} {table} WHERE l_partkey % 10000 = 77"),
-            ),
-            (
-                "last 5 rows, by key".to_owned(),
+                "last 5 rows, by key",
                 format!(
                     "SELECT * FROM {table} ORDER BY l_orderkey DESC, l_linenumber DESC LIMIT 5"
                 ),
             ),
-        ])
+        ];
+        Ok(named.map(|(name, sql)| (name.to_owned(), sql)).to_vec())
     }
-}
-
-async fn time(engine: &dyn Engine, sql: &str) -> Result<Duration, EngineError> {
-    let started = Instant::now();
-    engine.query(sql).await?;
-    Ok(started.elapsed())
-}
-
-/// The median, or 0 without values.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

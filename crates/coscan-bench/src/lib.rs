@@ -7,7 +7,7 @@
 //!
 //! [`alone`] and [`small`] measure the cost of coscan where sharing gains little: queries that run alone, and streams
 //! of small queries. [`throughput`] measures whole queries: streams of all 22 of TPC-H. [`partitions`] measures one scan on
-//! several numbers of partitions.
+//! several numbers of partitions. [`setup`] is what those have in common that run queries of TPC-H.
 //!
 //! This crate decides nothing about scheduling, and has no command line.
 
@@ -21,7 +21,9 @@ pub mod metrics;
 pub mod partitions;
 pub mod process;
 pub mod report;
+mod rounds;
 pub mod runner;
+pub mod setup;
 pub mod small;
 pub mod throughput;
 pub mod tpch;

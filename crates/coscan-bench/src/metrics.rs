@@ -148,10 +148,24 @@ pub fn percentile(values: &[f64], percent: usize) -> f64 {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
+/// The [`percentile`] of 50, or 0 without values.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    percentile(&values.into_iter().collect::<Vec<_>>(), 50)
+}
+
 /// The arithmetic mean, or zero without values.
 pub(crate) fn average(values: impl Iterator<Item = f64>) -> f64 {
     let (count, sum) = values.fold((0_u32, 0.0), |(count, sum), value| (count + 1, sum + value));
     if count == 0 { 0.0 } else { sum / f64::from(count) }
+}
+
+/// The reports of a benchmark.
+#[derive(Debug)]
+pub struct Compared<R> {
+    /// One report per engine, in the requested order.
+    pub reports: Vec<R>,
+    /// The first difference of each engine from the first one.
+    pub differences: Vec<String>,
 }
 
 /// Writes reports as a JSON array with one object each.

@@ -17,26 +17,13 @@ const ROWS_PER_CHUNK: u64 = 10;
 /// Nanoseconds of simulated time between two events.
 const TICK_NS: u64 = 1_000;
 
-/// Numbers that look random and are the same in every run.
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound
-    }
-}
-
 /// 64 scans of random parts of a table, at speeds from 1 to 8 ticks per chunk. A scan that ends begins anew elsewhere.
 struct Load {
     manager: ActiveBufferManager,
     table: TableId,
     chunks: u64,
     groups: u64,
-    random: Seeded,
+    random: SplitMix64,
     now: u64,
     speeds: BTreeMap<ScanId, u64>,
     working: BTreeSet<(u64, ScanId)>,
@@ -71,7 +58,7 @@ impl Load {
             table,
             chunks,
             groups,
-            random: Seeded(7),
+            random: SplitMix64(7),
             now: 0,
             speeds: BTreeMap::new(),
             working: BTreeSet::new(),

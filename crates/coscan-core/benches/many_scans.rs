@@ -87,19 +87,6 @@ impl Shape {
     }
 }
 
-/// Numbers that look random and are the same in every run.
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound
-    }
-}
-
 /// Times of calls of one kind.
 #[derive(Default)]
 struct Times(Vec<Duration>);
@@ -137,7 +124,7 @@ struct ManyScans {
     manager: ActiveBufferManager,
     tables: Vec<TableId>,
     first_pages: Vec<PageId>,
-    random: Seeded,
+    random: SplitMix64,
     now: u64,
     speeds: BTreeMap<ScanId, u64>,
     working: BTreeSet<(u64, ScanId)>,
@@ -184,7 +171,7 @@ impl ManyScans {
             manager,
             tables,
             first_pages,
-            random: Seeded(7),
+            random: SplitMix64(7),
             now: 0,
             speeds: BTreeMap::new(),
             working: BTreeSet::new(),

@@ -23,9 +23,10 @@
 //!   rules, a planner, a table factory, `settings`, a `memory` pool and `session_stores`. `options` is the
 //!   configuration, and `error` has the errors.
 //! - `tables`: `CREATE EXTERNAL TABLE … STORED AS PARQUET` (`factory`, `format`) makes a [`SharedTableProvider`]
-//!   (`provider`). Its files are found (`location`, `hive`) and opened (`listing`, `opener`) when it is made and
-//!   refreshed. Queries see one of its `snapshots`. A `replica` has the same rows in other files. Plans read a `source`
-//!   with `statistics` and an `order`, which is kept as long as there is memory (`cached_source`).
+//!   (`provider`). Its `snapshots` come from a [`SnapshotSource`] (`snapshot_source`; `listing`, `location`, `hive`),
+//!   and their files are opened (`opener`) when the table is made and refreshed. A `statement` sees one of them
+//!   (`pinned`), or an earlier one that it names (`time_travel`). A `replica` has the same rows in other files. Plans
+//!   read a `source` with `statistics` and an `order`, which is kept as long as there is memory (`cached_source`).
 //! - `datafusion_tables`: tables that DataFusion makes of Parquet files, and files that queries name (`named_files`),
 //!   are shared while a query is planned (`planner`, `listing_table`). The `file_list` of the query becomes a source,
 //!   and is kept for the next query (`file_list_cache`).
@@ -38,7 +39,8 @@
 //!   chunk are put into a sandwich (`ordered_aggregates`, `clustered_joins`), also above tables in order
 //!   (`in_order_tasks`). Small queries stay in one task (`remove_repartition`). Answers from statistics check their
 //!   files (`unchanged_files`).
-//! - `chunkwise`: operators that start a plan anew for each chunk that a scan is handed.
+//! - `chunkwise`: operators that start a plan anew for each chunk that a scan is handed. What they and the operators of
+//!   some rules have in common is `operator`.
 //! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers
 //!   of one scan (`executions`, `chunk_scan`), which reads in the order of `ranking` and drops chunks by
 //!   `dynamic_pruning`. Each partition reads chunks with its `chunk_reader` and returns a `stream`, through a
@@ -50,6 +52,7 @@ mod datafusion_tables;
 mod error;
 mod execution;
 mod memory;
+mod operator;
 mod optimizer;
 mod options;
 mod planning;
@@ -67,7 +70,10 @@ pub use options::CoscanOptions;
 pub use query_id::QueryId;
 pub use session::install;
 pub use settings::SessionSettings;
-pub use tables::provider::{SharedTableProvider, refresh};
+pub use tables::provider::SharedTableProvider;
+pub use tables::refresh::refresh;
+pub use tables::snapshot_source::{SnapshotFile, SnapshotSource, SnapshotTime, TableSnapshot};
+pub use tables::time_travel::count_versions;
 
 pub use coscan_runtime as runtime;
 

@@ -13,21 +13,37 @@ use datafusion::prelude::SessionContext;
 use crate::datafusion_tables::planner::SharingPlanner;
 use crate::memory::SharedMemoryPool;
 use crate::optimizer::changed_rows::ChangedRows;
-use crate::optimizer::clustered_joins::ClusteredJoins;
-use crate::optimizer::filter_pushdown::SoundFilterPushdown;
-use crate::optimizer::grouping_sets::GroupingSets;
-use crate::optimizer::in_order_tasks::InOrderTasks;
-use crate::optimizer::needed_order::NeededOrder;
-use crate::optimizer::ordered_aggregates::OrderedAggregates;
-use crate::optimizer::remove_repartition::{RemoveRepartition, UserPartitioning};
-use crate::optimizer::top_k::TopKPushdown;
-use crate::optimizer::unchanged_files::UnchangedFiles;
+use crate::optimizer::clustered_joins::CLUSTERED_JOINS;
+use crate::optimizer::filter_pushdown::SOUND_FILTER_PUSHDOWN;
+use crate::optimizer::grouping_sets::GROUPING_SETS;
+use crate::optimizer::in_order_tasks::IN_ORDER_TASKS;
+use crate::optimizer::needed_order::NEEDED_ORDER;
+use crate::optimizer::ordered_aggregates::ORDERED_AGGREGATES;
+use crate::optimizer::remove_repartition::{REMOVE_REPARTITION, USER_PARTITIONING};
+use crate::optimizer::rule::Rule;
+use crate::optimizer::top_k::TOP_K_PUSHDOWN;
+use crate::optimizer::unchanged_files::UNCHANGED_FILES;
 use crate::options::CoscanOptions;
 use crate::session_stores::SessionStores;
 use crate::settings::SessionSettings;
 use crate::tables::factory::SharedTableFactory;
+use crate::tables::time_travel::TimeTravel;
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+type SharedRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// The rules that run before all others.
+const FIRST: [Rule; 4] = [GROUPING_SETS, UNCHANGED_FILES, USER_PARTITIONING, NEEDED_ORDER];
+
+/// The rules that run before some rule of the engine.
+const BEFORE: [(&str, Rule); 4] = [
+    ("FilterPushdown(Post)", TOP_K_PUSHDOWN),
+    ("EnsureRequirements", CLUSTERED_JOINS),
+    ("EnsureRequirements", ORDERED_AGGREGATES),
+    ("EnsureRequirements", IN_ORDER_TASKS),
+];
+
+/// The rule that runs after all others.
+const LAST: Rule = REMOVE_REPARTITION;
 
 /// The file type in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";
@@ -93,45 +109,28 @@ impl CoscanOptions {
         // The builder switches this off, so as not to make the default catalog again.
         installed.config_mut().options_mut().catalog.create_default_catalog_and_schema =
             creates_defaults;
+        installed.register_relation_planner(Arc::new(TimeTravel))?;
         *state = installed;
         Ok(())
     }
 }
 
 /// The rules of a session, with coscan's.
-fn physical_rules(existing: &[Rule]) -> Vec<Rule> {
-    let mut rules = existing.to_vec();
-    let ours = [
-        RemoveRepartition::NAME,
-        UserPartitioning::NAME,
-        TopKPushdown::NAME,
-        NeededOrder::NAME,
-        ClusteredJoins::NAME,
-        OrderedAggregates::NAME,
-        InOrderTasks::NAME,
-        UnchangedFiles::NAME,
-        GroupingSets::NAME,
-    ];
-    rules.retain(|rule| !ours.contains(&rule.name()));
-    for rule in &mut rules {
-        if let Some(sound) = SoundFilterPushdown::instead_of(rule.name()) {
-            *rule = Arc::new(sound);
-        }
+fn physical_rules(existing: &[SharedRule]) -> Vec<SharedRule> {
+    let before = BEFORE.iter().map(|(_, rule)| rule);
+    let ours: Vec<_> = FIRST.iter().chain(before).chain([&LAST]).map(|rule| rule.name).collect();
+    let theirs = existing.iter().filter(|rule| !ours.contains(&rule.name()));
+    let sound = theirs.map(|rule| {
+        let sound = SOUND_FILTER_PUSHDOWN.iter().find(|sound| sound.name == rule.name());
+        sound.map_or_else(|| Arc::clone(rule), |sound| Arc::new(*sound))
+    });
+    let first = FIRST.into_iter().map(|rule| Arc::new(rule) as SharedRule);
+    let mut rules: Vec<_> = first.chain(sound).collect();
+    for (before, rule) in BEFORE {
+        // It is the last one if the session does not have the other.
+        let position = rules.iter().position(|other| other.name() == before);
+        rules.insert(position.unwrap_or(rules.len()), Arc::new(rule));
     }
-    insert_before(&mut rules, TopKPushdown::BEFORE, Arc::new(TopKPushdown));
-    insert_before(&mut rules, ClusteredJoins::BEFORE, Arc::new(ClusteredJoins));
-    insert_before(&mut rules, OrderedAggregates::BEFORE, Arc::new(OrderedAggregates));
-    insert_before(&mut rules, InOrderTasks::BEFORE, Arc::new(InOrderTasks));
-    rules.insert(0, Arc::new(NeededOrder));
-    rules.insert(0, Arc::new(UserPartitioning));
-    rules.insert(0, Arc::new(UnchangedFiles));
-    rules.insert(0, Arc::new(GroupingSets));
-    rules.push(Arc::new(RemoveRepartition));
+    rules.push(Arc::new(LAST));
     rules
-}
-
-/// Adds a rule before another, or at the end if the session does not have that one.
-fn insert_before(rules: &mut Vec<Rule>, before: &str, rule: Rule) {
-    let position = rules.iter().position(|rule| rule.name() == before);
-    rules.insert(position.unwrap_or(rules.len()), rule);
 }

@@ -103,14 +103,27 @@ impl ExtensionOptions for SessionSettings {
 
 /// The reason why the scans of a query are not shared.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NotShared(pub(crate) &'static str);
+pub(crate) enum NotShared {
+    /// It calls a function that only the engine's own scans support.
+    Function(&'static str),
+    /// The session shares nothing.
+    Setting,
+}
 
 impl NotShared {
+    /// The reason as EXPLAIN shows it.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Function(name) => name,
+            Self::Setting => "coscan.sharing is false",
+        }
+    }
+
     /// Returns `None` if the scans are shared.
     pub(crate) fn of(config: &SessionConfig) -> Option<Self> {
         let of_query = config.get_extension::<Self>().map(|not_shared| *not_shared);
         let sharing = SessionSettings::of(config).sharing;
-        of_query.or_else(|| (!sharing).then_some(Self("coscan.sharing is false")))
+        of_query.or_else(|| (!sharing).then_some(Self::Setting))
     }
 }
 

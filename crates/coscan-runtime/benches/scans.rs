@@ -12,13 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arrow_array::{Int64Array, RecordBatch, StringArray};
-use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
+use coscan_runtime::storage::table::ParquetTable;
 use coscan_runtime::{BufferManager, Options, ScanRequest};
+use coscan_testing::{parquet_file, table_in_memory};
 use futures::StreamExt;
-use object_store::memory::InMemory;
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
-use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 
 const ROW_GROUPS: i64 = 64;
@@ -39,18 +36,8 @@ async fn table() -> Arc<ParquetTable> {
         RecordBatch::try_from_iter(columns).unwrap()
     };
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(ROWS as usize));
-    let mut writer =
-        ArrowWriter::try_new(Vec::new(), batch(0).schema(), Some(properties.build())).unwrap();
-    for group in 0..ROW_GROUPS {
-        writer.write(&batch(group)).unwrap();
-    }
-    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-    let path = Path::from("table.parquet");
-    store.put(&path, writer.into_inner().unwrap().into()).await.unwrap();
-    let meta = store.head(&path).await.unwrap();
-    let file = TableFile { store, store_url: "memory:///".parse().unwrap(), meta };
-    let options = FileOptions { chunk_rows: ROWS as u64, ..FileOptions::default() };
-    Arc::new(ParquetTable::open(vec![file], options).await.unwrap())
+    let batches: Vec<_> = (0..ROW_GROUPS).map(batch).collect();
+    table_in_memory(parquet_file(&batches, properties.build()), ROWS as u64).await
 }
 
 /// The measurements of one case.

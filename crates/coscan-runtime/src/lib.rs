@@ -27,6 +27,7 @@ mod peers;
 mod scans;
 mod sync;
 mod tables;
+pub mod units;
 
 pub use error::{ExtendError, JointTableError, OpenError, ScanError};
 pub use joint::scan::{JointBatch, JointScan, JointScanRequest, JointStream};

@@ -18,9 +18,10 @@ use coscan_bench::experiment::{Experiment, PoolSize, Prepared};
 use coscan_bench::metrics::{EngineReport, Standalone, write_json};
 use coscan_bench::runner::{Engine, EngineError, Run, run_streams, time_query};
 use coscan_bench::workload::{Mix, Percent, StreamGroup, standalone_queries};
+use coscan_runtime::units::parse_bytes;
 use coscan_runtime::{BufferManager, Options};
 use coscan_server::Server;
-use coscan_server::config::{Config, Limits, Listen, parse_bytes};
+use coscan_server::config::{Config, Limits, Listen};
 use coscan_storage::stores::{LimitedStore, Limits as DeviceLimits, MeteredStore, StoreMetrics};
 use coscan_storage::table::FileOptions;
 

@@ -4,12 +4,28 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::metric::Metric;
-use crate::published::PaperFigure;
 
 /// The factor within which a measured figure is close to a printed one.
 pub const CLOSE: f64 = 1.25;
 /// The factor beyond which a printed figure is missed, even on the same side of 1.
 pub const FAR: f64 = 2.0;
+
+/// A published result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PaperFigure<M = Metric> {
+    /// The case.
+    pub case: String,
+    /// The name of the policy.
+    pub policy: String,
+    /// The query that it is the average of, such as `F-10`; `None` for all queries.
+    pub query: Option<String>,
+    /// The metric that was measured.
+    pub metric: M,
+    /// The result, in the unit of the metric.
+    pub value: f64,
+    /// Whether it was computed for an ideal schedule, not measured.
+    pub ideal: bool,
+}
 
 /// A claim of a paper about a metric of some kind.
 #[derive(Clone, Debug, PartialEq)]

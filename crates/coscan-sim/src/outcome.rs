@@ -220,11 +220,6 @@ impl QueryOutcome {
 }
 
 impl Outcome {
-    /// The queries of a stream, in order.
-    pub fn queries_of(&self, stream: usize) -> impl Iterator<Item = &QueryOutcome> {
-        self.queries.iter().filter(move |query| query.stream == stream)
-    }
-
     /// Nanoseconds from the start of each stream to the end of its last query [CS07 §5.2].
     #[must_use]
     pub fn stream_times_ns(&self) -> Vec<u64> {
@@ -239,18 +234,6 @@ impl Outcome {
     #[must_use]
     pub fn stream_avg_s(&self) -> f64 {
         average(self.stream_times_ns().into_iter().map(|ns| ns as f64 / 1e9))
-    }
-
-    /// Each query's latency as a multiple of its standalone latency, see [`crate::standalone`]. A query that takes no
-    /// time alone counts as one that takes a nanosecond.
-    ///
-    /// # Panics
-    /// If there is not one standalone latency for each query.
-    #[must_use]
-    pub fn normalized_latencies(&self, standalone_ns: &[u64]) -> Vec<f64> {
-        assert_eq!(self.queries.len(), standalone_ns.len(), "one standalone latency a query");
-        let pairs = self.queries.iter().zip(standalone_ns);
-        pairs.map(|(query, &alone)| query.latency_ns() as f64 / alone.max(1) as f64).collect()
     }
 
     /// Whether every query was handed its chunks in the order of their rows.
@@ -280,7 +263,8 @@ fn part(of: u64, whole: u64) -> f64 {
     of as f64 / whole.max(1) as f64
 }
 
-fn average(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+/// The arithmetic mean, or zero without values.
+pub(crate) fn average(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = values.len().max(1) as f64;
     values.sum::<f64>() / count
 }

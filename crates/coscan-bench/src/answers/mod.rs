@@ -54,14 +54,18 @@ pub fn compare_answers(
     if expected.rows.len() != actual.rows.len() {
         return differ(format!("expected {} rows, got {}", expected.rows.len(), actual.rows.len()));
     }
-    for (index, (expected, actual)) in expected.rows.iter().zip(&actual.rows).enumerate() {
-        if !expected.equals(actual) {
-            return differ(format!(
-                "row {index} in sorted order: expected {expected}, got {actual}"
-            ));
+    compare_rows(&expected, &actual, "in sorted order").or_else(differ)
+}
+
+/// Compares rows in their order. `order` tells users which that is.
+fn compare_rows(expected: &Rows, actual: &Rows, order: &str) -> Result<(), String> {
+    let mut pairs = expected.rows.iter().zip(&actual.rows).enumerate();
+    match pairs.find(|(_, (expected, actual))| !expected.equals(actual)) {
+        None => Ok(()),
+        Some((index, (expected, actual))) => {
+            Err(format!("row {index} {order}: expected {expected}, got {actual}"))
         }
     }
-    Ok(())
 }
 
 /// The rows of an answer, which are sorted unless their order is compared.

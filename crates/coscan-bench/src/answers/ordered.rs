@@ -2,7 +2,7 @@
 
 use arrow::array::RecordBatch;
 
-use super::{Difference, Rows, compare_answers};
+use super::{Difference, Rows, compare_answers, compare_rows};
 
 /// Does the same as [`compare_answers`], and compares the order of rows by the columns `keys`, as far as these
 /// distinguish rows.
@@ -16,21 +16,16 @@ pub fn compare_ordered_answers(
     actual: &[RecordBatch],
 ) -> Result<(), Difference> {
     compare_answers(sql, expected, actual)?;
-    let differ = |detail| Difference { sql: sql.to_owned(), detail };
-    let in_order = |batches| {
-        key_rows(keys, batches).map_err(|error| differ(format!("not comparable: {error}")))
-    };
-    let (expected, actual) = (in_order(expected)?, in_order(actual)?);
-    let pairs = expected.rows.iter().zip(&actual.rows).enumerate();
-    for (index, (expected, actual)) in pairs {
-        if !expected.equals(actual) {
-            return Err(differ(format!(
-                "row {index} by order of {}: expected {expected}, got {actual}",
-                keys.join(", ")
-            )));
-        }
+    if keys.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let compared = || -> Result<(), String> {
+        let in_order =
+            |batches| key_rows(keys, batches).map_err(|error| format!("not comparable: {error}"));
+        let order = format!("by order of {}", keys.join(", "));
+        compare_rows(&in_order(expected)?, &in_order(actual)?, &order)
+    };
+    compared().map_err(|detail| Difference { sql: sql.to_owned(), detail })
 }
 
 /// The columns `keys` of all rows, in their order.

@@ -32,7 +32,7 @@ use crate::workload::{KEY, in_order_table};
 
 pub use kind::{EngineKind, UnknownEngine};
 use places::FilePlaces;
-pub(crate) use tables::Tables;
+pub(crate) use tables::{Tables, manager_options};
 
 /// The device that the data is read from.
 #[derive(Debug, Clone, Default)]
@@ -84,52 +84,51 @@ impl SqlEngine {
     ///
     /// # Errors
     /// If the table cannot be opened.
-    pub async fn datafusion(source: &Source, table: &str) -> Result<Self, EngineError> {
-        let opened = Opened::new(source).await?;
-        let urls = opened.urls();
+    pub(crate) async fn datafusion(source: &Source, table: &str) -> Result<Self, EngineError> {
+        let Opened { engine, urls, .. } = Opened::new(source).await?;
         let options = ParquetReadOptions::default().file_extension("");
-        let frame = opened.context.read_parquet(urls.clone(), options.clone()).await?;
+        let frame = engine.context.read_parquet(urls.clone(), options.clone()).await?;
         let has_key = frame.schema().has_column_with_unqualified_name(KEY);
-        opened.context.register_table(table, frame.into_view())?;
+        engine.context.register_table(table, frame.into_view())?;
         if has_key {
             let options = options.file_sort_order(vec![key_order()]);
-            let frame = opened.context.read_parquet(urls, options).await?;
-            opened.context.register_table(in_order_table(table), frame.into_view())?;
+            let frame = engine.context.read_parquet(urls, options).await?;
+            engine.context.register_table(in_order_table(table), frame.into_view())?;
         }
-        Ok(opened.engine("datafusion", None))
+        Ok(engine)
     }
 
     /// Creates a session of DataFusion with coscan.
     ///
     /// # Errors
     /// If the table cannot be opened.
-    pub async fn coscan(
+    pub(crate) async fn coscan(
         source: &Source,
         table: &str,
         manager: BufferManager,
         table_options: FileOptions,
     ) -> Result<Self, EngineError> {
-        let opened = Opened::new(source).await?;
-        let name = manager.options().policy.name();
+        let Opened { engine, store, store_url, urls } = Opened::new(source).await?;
+        let name = manager.options().policy.name().to_owned();
         let stores = Stores::new();
-        stores.register(&opened.store_url, Arc::clone(&opened.store));
+        stores.register(&store_url, store);
         let coscan =
             CoscanOptions::new(&manager).with_stores(stores).with_table_options(table_options);
-        coscan.clone().install(&opened.context)?;
-        let provider = SharedTableProvider::open(&coscan, &opened.urls()).await?;
+        coscan.clone().install(&engine.context)?;
+        let provider = SharedTableProvider::open(&coscan, &urls).await?;
         if provider.schema().column_with_name(KEY).is_some() {
             let in_order = provider.with_orders(&[key_order()]).await?;
-            opened.context.register_table(in_order_table(table), Arc::new(in_order))?;
+            engine.context.register_table(in_order_table(table), Arc::new(in_order))?;
         }
-        opened.context.register_table(table, Arc::new(provider))?;
-        Ok(opened.engine(name, Some(manager)))
+        engine.context.register_table(table, Arc::new(provider))?;
+        Ok(Self { name, manager: Some(manager), ..engine })
     }
 
     /// Adds another table of the same store, which is read through the same device. It declares no order.
     ///
     /// # Errors
     /// If the table cannot be opened.
-    pub async fn add_table(&self, name: &str, location: &str) -> Result<(), EngineError> {
+    pub(crate) async fn add_table(&self, name: &str, location: &str) -> Result<(), EngineError> {
         let Some(coscan) = CoscanOptions::of(&self.context.copied_config()) else {
             let options = ParquetReadOptions::default().file_extension("");
             return Ok(self.context.register_parquet(name, location, options).await?);
@@ -159,14 +158,12 @@ fn key_order() -> Vec<SortExpr> {
     vec![col(KEY).sort(true, false)]
 }
 
-/// A session whose own store is replaced by the device.
+/// A session of plain DataFusion without tables, whose own store is replaced by the device.
 struct Opened {
-    context: SessionContext,
+    engine: SqlEngine,
     store: Arc<dyn ObjectStore>,
     store_url: Url,
-    files: Vec<TableFile>,
-    metrics: Arc<StoreMetrics>,
-    metrics_started: Instant,
+    urls: Vec<String>,
 }
 
 impl Opened {
@@ -181,23 +178,11 @@ impl Opened {
         context.register_object_store(&store_url, Arc::clone(&store));
         let file =
             |meta| TableFile { store: Arc::clone(&store), store_url: store_url.clone(), meta };
-        let files = files.into_iter().map(file).collect();
-        Ok(Self { context, store, store_url, files, metrics, metrics_started })
-    }
-
-    fn urls(&self) -> Vec<String> {
-        self.files.iter().map(TableFile::name).collect()
-    }
-
-    fn engine(self, name: &str, manager: Option<BufferManager>) -> SqlEngine {
-        SqlEngine {
-            name: name.to_owned(),
-            places: FilePlaces::new(&self.files),
-            context: self.context,
-            metrics: self.metrics,
-            metrics_started: self.metrics_started,
-            manager,
-        }
+        let files: Vec<_> = files.into_iter().map(file).collect();
+        let urls = files.iter().map(TableFile::name).collect();
+        let (name, places) = ("datafusion".to_owned(), FilePlaces::new(&files));
+        let engine = SqlEngine { name, context, metrics, metrics_started, places, manager: None };
+        Ok(Self { engine, store, store_url, urls })
     }
 }
 

@@ -1,18 +1,16 @@
 //! An engine on several tables of files.
 
-use std::path::PathBuf;
-
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::table::FileOptions;
 
 use super::{Device, EngineKind, Source, SqlEngine};
 use crate::runner::EngineError;
 
-/// Tables by name, and the settings with which all engines read them.
+/// Tables of one store, and the settings with which all engines read them.
 #[derive(Debug)]
 pub(crate) struct Tables<'a> {
-    /// The name and the file of each table.
-    pub(crate) files: &'a [(&'static str, PathBuf)],
+    /// The name and the location of each table.
+    pub(crate) locations: Vec<(&'a str, String)>,
     pub(crate) device: &'a Device,
     pub(crate) options: FileOptions,
 }
@@ -24,20 +22,36 @@ impl Tables<'_> {
         kind: EngineKind,
         options: Options,
     ) -> Result<SqlEngine, EngineError> {
-        let Some(((name, path), others)) = self.files.split_first() else {
+        match kind {
+            EngineKind::DataFusion => self.open(None).await,
+            EngineKind::Coscan(policy) => {
+                self.open(Some(BufferManager::new(options.policy(policy))?)).await
+            }
+        }
+    }
+
+    /// Creates an engine on the tables: coscan with this manager, or plain DataFusion.
+    pub(crate) async fn open(
+        &self,
+        manager: Option<BufferManager>,
+    ) -> Result<SqlEngine, EngineError> {
+        let Some(((name, location), others)) = self.locations.split_first() else {
             return Err("there are no tables".into());
         };
-        let source = Source { location: path.display().to_string(), device: self.device.clone() };
-        let engine = match kind {
-            EngineKind::DataFusion => SqlEngine::datafusion(&source, name).await?,
-            EngineKind::Coscan(policy) => {
-                let manager = BufferManager::new(options.policy(policy))?;
-                SqlEngine::coscan(&source, name, manager, self.options).await?
-            }
+        let source = Source { location: location.clone(), device: self.device.clone() };
+        let engine = match manager {
+            None => SqlEngine::datafusion(&source, name).await?,
+            Some(manager) => SqlEngine::coscan(&source, name, manager, self.options).await?,
         };
-        for (name, path) in others {
-            engine.add_table(name, &path.display().to_string()).await?;
+        for (name, location) in others {
+            engine.add_table(name, location).await?;
         }
         Ok(engine)
     }
+}
+
+/// The options of a manager with memory for operators beside the pool and decoded columns, all in bytes.
+pub(crate) fn manager_options(pool_bytes: u64, decode_bytes: u64, operator_bytes: u64) -> Options {
+    let usual = Options::with_pool_bytes(pool_bytes, decode_bytes);
+    Options { memory_bytes: usual.memory_bytes.saturating_add(operator_bytes), ..usual }
 }

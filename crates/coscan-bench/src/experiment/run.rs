@@ -6,14 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_core::PolicyKind;
 use coscan_runtime::{BufferManager, ManagerReport, Options};
 
-use super::{Experiment, PoolSize, Prepared};
-use crate::engines::{EngineKind, SqlEngine};
+use super::{PoolSize, Prepared};
+use crate::engines::{EngineKind, SqlEngine, Tables, manager_options};
 use crate::metrics::{Standalone, average};
 use crate::runner::{Engine, EngineError, Run, run_streams, time_query};
-use crate::workload::{self, Kind, ORDERS, Percent, Query, Stream, standalone_queries};
+use crate::workload::{self, Kind, ORDERS, Query, Stream, standalone_queries};
 
 /// One engine's run and what its manager reported at the end.
 #[derive(Debug)]
@@ -62,14 +61,11 @@ impl Prepared {
             .collect();
         if self.experiment.stagger.is_none() {
             let longest_s = times.values().copied().fold(0.0, f64::max);
-            self.set_stagger(Duration::from_secs_f64(longest_s / 10.0));
+            let stagger = Duration::from_secs_f64(longest_s / 10.0);
+            self.experiment.stagger = Some(stagger);
+            workload::stagger(&mut self.streams, stagger);
         }
         Ok(times)
-    }
-
-    fn set_stagger(&mut self, stagger: Duration) {
-        self.experiment.stagger = Some(stagger);
-        workload::stagger(&mut self.streams, stagger);
     }
 
     /// Sets another pool.
@@ -103,8 +99,9 @@ impl Prepared {
                 let file = tokio::fs::File::create(path)
                     .await
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-                let (manager, recording) = BufferManager::recorded(self.options(policy), file)?;
-                (self.coscan(manager).await?, Some(recording))
+                let options = self.options().policy(policy);
+                let (manager, recording) = BufferManager::recorded(options, file)?;
+                (self.tables().open(Some(manager)).await?, Some(recording))
             }
             _ => (self.engine(kind).await?, None),
         };
@@ -125,33 +122,20 @@ impl Prepared {
     }
 
     pub(crate) async fn engine(&self, kind: EngineKind) -> Result<SqlEngine, EngineError> {
-        let Experiment { source, table, .. } = &self.experiment;
-        match kind {
-            EngineKind::DataFusion => {
-                self.with_orders(SqlEngine::datafusion(source, table).await?).await
-            }
-            EngineKind::Coscan(policy) => {
-                self.coscan(BufferManager::new(self.options(policy))?).await
-            }
-        }
+        self.tables().engine(kind, self.options()).await
     }
 
-    async fn coscan(&self, manager: BufferManager) -> Result<SqlEngine, EngineError> {
-        let Experiment { source, table, table_options, .. } = &self.experiment;
-        self.with_orders(SqlEngine::coscan(source, table, manager, *table_options).await?).await
+    fn tables(&self) -> Tables<'_> {
+        let experiment = &self.experiment;
+        let mut locations = vec![(experiment.table.as_str(), experiment.source.location.clone())];
+        locations.extend(experiment.orders.clone().map(|orders| (ORDERS, orders)));
+        let (device, options) = (&experiment.source.device, experiment.table_options);
+        Tables { locations, device, options }
     }
 
-    async fn with_orders(&self, engine: SqlEngine) -> Result<SqlEngine, EngineError> {
-        if let Some(location) = &self.experiment.orders {
-            engine.add_table(ORDERS, location).await?;
-        }
-        Ok(engine)
-    }
-
-    fn options(&self, policy: PolicyKind) -> Options {
-        let usual = Options::with_pool_bytes(self.pool_bytes(), self.experiment.decode_bytes);
-        let memory_bytes = usual.memory_bytes.saturating_add(self.experiment.operator_bytes);
-        Options { memory_bytes, ..usual }.policy(policy)
+    fn options(&self) -> Options {
+        let experiment = &self.experiment;
+        manager_options(self.pool_bytes(), experiment.decode_bytes, experiment.operator_bytes)
     }
 }
 
@@ -160,6 +144,5 @@ fn whole_queries(streams: &[Stream]) -> Vec<Query> {
     let queries = streams.iter().flat_map(|stream| &stream.queries);
     let kinds: BTreeSet<Kind> =
         queries.map(|query| query.kind).filter(|&kind| kind != Kind::Point).collect();
-    let whole = |kind| Query { kind, percent: Percent::WHOLE, keys: None };
-    kinds.into_iter().map(whole).collect()
+    kinds.into_iter().map(Query::whole).collect()
 }

@@ -12,38 +12,6 @@ use coscan_storage::table::ParquetTable;
 use crate::runner::EngineError;
 use crate::workload::{KEY, Kind, ORDERS_KEY, Stream};
 
-/// The columns of `lineitem` that a query reads, without a key that only limits the range.
-fn columns_of_lineitem(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::Fast => &["l_quantity", "l_extendedprice", "l_discount", "l_shipdate"],
-        Kind::Slow => &[
-            "l_quantity",
-            "l_extendedprice",
-            "l_discount",
-            "l_tax",
-            "l_returnflag",
-            "l_linestatus",
-            "l_shipdate",
-        ],
-        Kind::Ordered => &[KEY, "l_extendedprice", "l_discount"],
-        Kind::Point => &[KEY, "l_quantity", "l_extendedprice", "l_discount", "l_shipdate"],
-        Kind::JoinByPriority => &[KEY, "l_commitdate", "l_receiptdate", "l_discount"],
-        Kind::JoinByMode => &[KEY, "l_shipdate", "l_commitdate", "l_receiptdate", "l_shipmode"],
-        Kind::Lines => &["l_shipdate", "l_extendedprice"],
-        Kind::Orders => &[],
-    }
-}
-
-/// The columns of `orders` that a query reads, without a key that only limits the range.
-fn columns_of_orders(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::JoinByPriority => &[ORDERS_KEY, "o_orderpriority", "o_totalprice"],
-        Kind::JoinByMode => &[ORDERS_KEY, "o_orderpriority"],
-        Kind::Orders => &["o_totalprice", "o_clerk"],
-        Kind::Fast | Kind::Slow | Kind::Ordered | Kind::Point | Kind::Lines => &[],
-    }
-}
-
 /// A table that queries read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
@@ -59,10 +27,38 @@ impl Role {
         }
     }
 
+    /// The columns of the table that a query reads, without a key that only limits the range.
     fn columns_of(self, kind: Kind) -> &'static [&'static str] {
-        match self {
-            Self::Lineitem => columns_of_lineitem(kind),
-            Self::Orders => columns_of_orders(kind),
+        match (self, kind) {
+            (Self::Lineitem, Kind::Fast) => {
+                &["l_quantity", "l_extendedprice", "l_discount", "l_shipdate"]
+            }
+            (Self::Lineitem, Kind::Slow) => &[
+                "l_quantity",
+                "l_extendedprice",
+                "l_discount",
+                "l_tax",
+                "l_returnflag",
+                "l_linestatus",
+                "l_shipdate",
+            ],
+            (Self::Lineitem, Kind::Ordered) => &[KEY, "l_extendedprice", "l_discount"],
+            (Self::Lineitem, Kind::Point) => {
+                &[KEY, "l_quantity", "l_extendedprice", "l_discount", "l_shipdate"]
+            }
+            (Self::Lineitem, Kind::JoinByPriority) => {
+                &[KEY, "l_commitdate", "l_receiptdate", "l_discount"]
+            }
+            (Self::Lineitem, Kind::JoinByMode) => {
+                &[KEY, "l_shipdate", "l_commitdate", "l_receiptdate", "l_shipmode"]
+            }
+            (Self::Lineitem, Kind::Lines) => &["l_shipdate", "l_extendedprice"],
+            (Self::Orders, Kind::JoinByPriority) => {
+                &[ORDERS_KEY, "o_orderpriority", "o_totalprice"]
+            }
+            (Self::Orders, Kind::JoinByMode) => &[ORDERS_KEY, "o_orderpriority"],
+            (Self::Orders, Kind::Orders) => &["o_totalprice", "o_clerk"],
+            (Self::Lineitem, Kind::Orders) | (Self::Orders, _) => &[],
         }
     }
 }
@@ -75,8 +71,12 @@ pub(super) struct ChunkKeys {
 
 impl ChunkKeys {
     pub(super) fn new(table: &ParquetTable, role: Role) -> Result<Self, EngineError> {
-        let (min, max) = key_bounds(table, role.key())?;
-        Ok(Self { min, max })
+        let statistics = table.statistics(column_index(table, role.key())?)?;
+        let integers = |bounds: &ArrayRef| -> Result<Int64Array, EngineError> {
+            let cast = compute::cast(bounds, &DataType::Int64)?;
+            Ok(cast.as_primitive::<Int64Type>().clone())
+        };
+        Ok(Self { min: integers(&statistics.min)?, max: integers(&statistics.max)? })
     }
 
     /// Whether no chunk has keys below those of the previous chunk.
@@ -90,15 +90,6 @@ impl ChunkKeys {
             self.min.value(position) <= *keys.end() && *keys.start() <= self.max.value(position)
         })
     }
-}
-
-fn key_bounds(table: &ParquetTable, key: &str) -> Result<(Int64Array, Int64Array), EngineError> {
-    let statistics = table.statistics(column_index(table, key)?)?;
-    let integers = |bounds: &ArrayRef| -> Result<Int64Array, EngineError> {
-        let cast = compute::cast(bounds, &DataType::Int64)?;
-        Ok(cast.as_primitive::<Int64Type>().clone())
-    };
-    Ok((integers(&statistics.min)?, integers(&statistics.max)?))
 }
 
 fn column_index(table: &ParquetTable, name: &str) -> Result<usize, EngineError> {

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::answers::compare_answers;
 use crate::engines::{EngineKind, SqlEngine};
 use crate::experiment::Prepared;
-use crate::runner::EngineError;
-use crate::workload::{Kind, Percent, Query};
+use crate::rounds::{in_turn, interleaved};
+use crate::runner::{Engine, EngineError};
+use crate::workload::{Kind, Query};
 use probe::Probe;
 
 /// A query on one engine with a number of partitions, in the round of its median time.
@@ -86,61 +87,46 @@ impl Prepared {
     ) -> Result<Vec<PartitionsReport>, EngineError> {
         let mut engines = Vec::new();
         for &kind in kinds {
-            engines.push((kind, self.engine(kind).await?));
+            engines.push(self.engine(kind).await?);
         }
-        let mut reports = Vec::new();
+        let chunk_rows_avg = self.table_rows as f64 / self.chunk_count.max(1) as f64;
+        let mut reports: Vec<PartitionsReport> = Vec::new();
         for kind in [Kind::Slow, Kind::Fast] {
-            let query = Query { kind, percent: Percent::WHOLE, keys: None };
-            let sql = query.sql(&self.experiment.table);
-            for (_, engine) in &engines {
-                run(engine, 1, &sql).await?;
-            }
+            let sql = Query::whole(kind).sql(&self.experiment.table);
+            in_turn(0, &engines, async |engine| run(engine, 1, &sql).await).await?;
             for &partitions in partitions {
                 on_run(kind.words(), partitions);
-                let mut runs: Vec<Vec<Round>> = engines.iter().map(|_| Vec::new()).collect();
-                for round in 0..rounds.max(1) {
-                    // The engines alternate in going first.
-                    for place in 0..engines.len() {
-                        let index = (round + place) % engines.len();
-                        runs[index].push(run(&engines[index].1, partitions, &sql).await?);
-                    }
-                }
+                let run = async |engine: &SqlEngine| run(engine, partitions, &sql).await;
+                let runs = interleaved(rounds, &engines, run).await?;
                 let Some(expected) = runs.first().map(|runs| runs[0].answer.clone()) else { break };
-                for ((engine, _), mut runs) in engines.iter().zip(runs) {
+                for (engine, mut runs) in engines.iter().zip(runs) {
                     let is_equal =
                         |run: &Round| compare_answers(&sql, &expected, &run.answer).is_ok();
                     let answers_equal = runs.iter().all(is_equal);
                     runs.sort_by_key(|run| run.time);
                     let median = &runs[runs.len() / 2];
-                    let (scan, scans) = median.probe.report(self.chunk_rows_avg());
-                    let report = PartitionsReport {
-                        engine: engine.to_string(),
-                        query: kind.words().to_owned(),
+                    let (scan, scans) = median.probe.report(chunk_rows_avg);
+                    let time_s = median.time.as_secs_f64();
+                    let (engine, query) = (engine.name().to_owned(), kind.words().to_owned());
+                    let is_same = |other: &&PartitionsReport| {
+                        (&other.engine, &other.query) == (&engine, &query)
+                    };
+                    let first_s = reports.iter().find(is_same).map_or(time_s, |first| first.time_s);
+                    reports.push(PartitionsReport {
+                        engine,
+                        query,
                         partitions,
-                        time_s: median.time.as_secs_f64(),
-                        speed: 1.0,
+                        time_s,
+                        speed: first_s / time_s,
                         scan_s: scan.as_secs_f64(),
                         scans,
                         answers_equal,
-                    };
-                    reports.push(PartitionsReport { speed: speed(&reports, &report), ..report });
+                    });
                 }
             }
         }
         Ok(reports)
     }
-
-    fn chunk_rows_avg(&self) -> f64 {
-        self.table_rows as f64 / self.chunk_count.max(1) as f64
-    }
-}
-
-/// The speed relative to the first report of the same query and engine.
-fn speed(reports: &[PartitionsReport], report: &PartitionsReport) -> f64 {
-    let is_same = |other: &&PartitionsReport| {
-        (&other.engine, &other.query) == (&report.engine, &report.query)
-    };
-    reports.iter().find(is_same).map_or(1.0, |first| first.time_s / report.time_s)
 }
 
 async fn run(engine: &SqlEngine, partitions: usize, sql: &str) -> Result<Round, EngineError> {

@@ -30,18 +30,6 @@ pub fn write_html(
     fs::write(path, streams_page(description, reports))
 }
 
-/// Writes the page of the flatness experiment.
-///
-/// # Errors
-/// If the file cannot be written.
-pub fn write_flatness(
-    path: &Path,
-    description: &RunDescription,
-    points: &[FlatnessPoint],
-) -> io::Result<()> {
-    fs::write(path, flatness_page(description, points))
-}
-
 /// The text of the page that [`write_html`] writes.
 pub fn streams_page(description: &RunDescription, reports: &[EngineReport]) -> String {
     let mut body = head(description);
@@ -75,7 +63,7 @@ pub fn streams_page(description: &RunDescription, reports: &[EngineReport]) -> S
     page::page(&description.title, &body, FOOTER)
 }
 
-/// The text of the page that [`write_flatness`] writes.
+/// The text of the page of the flatness experiment.
 pub fn flatness_page(description: &RunDescription, points: &[FlatnessPoint]) -> String {
     let mut body = head(description);
     body.push_str(&parameters(&description.parameters));

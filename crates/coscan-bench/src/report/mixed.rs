@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use coscan_sim::report::draw::columns::{Align, Block, beside};
+use coscan_sim::report::draw::columns::{Align, Block};
 use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
 use serde::{Deserialize, Serialize};
 
-use super::column::column;
+use super::blocks::{self, column, dash};
 use crate::metrics::{EngineReport, KindReport, QueryReport};
 use crate::workload::{Kind, Percent, label};
 
@@ -34,48 +34,36 @@ pub fn table(runs: &[MixedRun]) -> String {
 }
 
 fn totals(runs: &[MixedRun]) -> String {
-    let first = Block::new(
-        "runs",
-        "",
-        &[
-            column("streams", runs.iter().map(|run| run.run.clone())),
-            column("count", runs.iter().map(|run| run.streams.len().to_string())),
-        ],
-        Align::Right,
-    );
+    let names = [
+        column("streams", runs.iter().map(|run| run.run.clone())),
+        column("count", runs.iter().map(|run| run.streams.len().to_string())),
+    ];
     let engines = engine_names(runs).enumerate().map(|(index, name)| {
-        let cells = |header: &str, show: &dyn Fn(&EngineReport, &EngineReport) -> String| {
-            column(header, runs.iter().map(|run| show(&run.engines[index], &run.engines[0])))
-        };
-        let columns = [
-            cells("total [s]", &|report, _| decimal(report.total_s)),
-            cells("ratio", &|report, base| decimal(report.total_s / base.total_s)),
-            cells("read [MB]", &|report, _| megabytes(report.bytes_read)),
+        let both = || runs.iter().map(|run| (&run.engines[index], &run.engines[0]));
+        let columns = vec![
+            column("total [s]", both().map(|(report, _)| decimal(report.total_s))),
+            column("ratio", both().map(|(report, base)| decimal(report.total_s / base.total_s))),
+            column("read [MB]", both().map(|(report, _)| megabytes(report.bytes_read))),
         ];
-        Block::new(name, "", &columns, Align::Right)
+        (name, columns)
     });
-    beside(&first, &engines.collect::<Vec<_>>())
+    blocks::table(&Block::new("runs", "", &names, Align::Right), engines)
 }
 
 fn latencies(runs: &[MixedRun]) -> String {
     let rows = rows(runs);
     let alone = |row: &Row| row.engines.iter().flatten().next().map(|kind| kind.standalone_s);
-    let first = Block::new(
-        "queries",
-        "",
-        &[
-            column("kind", rows.iter().map(|row| row.label.clone())),
-            column("run", rows.iter().map(|row| row.run.to_owned())),
-            column("cold [s]", rows.iter().map(|row| alone(row).map_or_else(dash, seconds))),
-        ],
-        Align::Right,
-    );
+    let names = [
+        column("kind", rows.iter().map(|row| row.label.clone())),
+        column("run", rows.iter().map(|row| row.run.to_owned())),
+        column("cold [s]", rows.iter().map(|row| alone(row).map_or_else(dash, seconds))),
+    ];
     let engines = engine_names(runs).enumerate().map(|(index, name)| {
         let cells = |header: &str, show: &dyn Fn(&KindReport) -> String| {
             let cell = |row: &Row| row.engines[index].as_ref().map_or_else(dash, show);
             column(header, rows.iter().map(cell))
         };
-        let columns = [
+        let columns = vec![
             cells("count", &|kind| count(kind.count as u64)),
             cells("avg [s]", &|kind| seconds(kind.latency_avg_s)),
             cells("p95", &|kind| seconds(kind.latency_p95_s)),
@@ -83,9 +71,9 @@ fn latencies(runs: &[MixedRun]) -> String {
             cells("norm.", &|kind| decimal(kind.normalized_latency_avg)),
             cells("p99", &|kind| decimal(kind.normalized_latency_p99)),
         ];
-        Block::new(name, "", &columns, Align::Right)
+        (name, columns)
     });
-    beside(&first, &engines.collect::<Vec<_>>())
+    blocks::table(&Block::new("queries", "", &names, Align::Right), engines)
 }
 
 fn answers(runs: &[MixedRun]) -> String {
@@ -161,10 +149,6 @@ fn queries<'a>(
 
 fn engine_names(runs: &[MixedRun]) -> impl Iterator<Item = &str> {
     runs.iter().take(1).flat_map(|run| run.engines.iter().map(|engine| engine.engine.as_str()))
-}
-
-fn dash() -> String {
-    "-".to_owned()
 }
 
 /// Formats seconds. Times below one second, such as those of points, have milliseconds.

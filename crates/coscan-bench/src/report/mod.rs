@@ -7,8 +7,8 @@
 //!
 //! All of them take the reports in the order in which they are shown. The others are compared with the first.
 
+mod blocks;
 pub mod bytes;
-mod column;
 pub mod flatness;
 pub mod html;
 pub mod latency;

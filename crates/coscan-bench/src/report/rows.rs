@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use coscan_sim::report::draw::numbers::{count, decimal, lowest, megabytes};
 
+use super::blocks::{dash, yes_or_no};
 use crate::metrics::{EngineReport, KindReport};
 use crate::workload::label;
 
@@ -50,10 +51,10 @@ pub(super) fn system_rows(reports: &[EngineReport]) -> Vec<SystemRow> {
     ];
     if reports.iter().any(|report| report.memory_peak_bytes.is_some()) {
         rows.push(row("peak memory of the process [MB]", &|r| {
-            r.memory_peak_bytes.map_or("-".to_string(), megabytes)
+            r.memory_peak_bytes.map_or_else(dash, megabytes)
         }));
     }
-    rows.push(row("answers equal", &|r| if r.answers_equal { "yes" } else { "NO" }.to_string()));
+    rows.push(row("answers equal", &|r| yes_or_no(r.answers_equal)));
     rows
 }
 
@@ -74,7 +75,7 @@ pub(super) fn kind_rows(reports: &[EngineReport]) -> Vec<KindRow> {
                 decimal(kind.latency_stddev_s),
                 decimal(kind.normalized_latency_avg),
             ],
-            None => ["-", "-", "-"].map(str::to_string),
+            None => [dash(), dash(), dash()],
         };
         let latency = |kind: &Option<KindReport>| kind.map_or(f64::INFINITY, |k| k.latency_avg_s);
         KindRow {

@@ -15,12 +15,13 @@ use arrow::array::RecordBatch;
 use coscan_core::SHARING_LEVELS;
 use futures::future::BoxFuture;
 
-use crate::answers::{Difference, compare_answers};
+use crate::answers::{Difference, compare_ordered_answers};
 use crate::metrics::{EngineReport, QueryReport, ReadPoint, Standalone, average};
 use crate::process;
-use crate::workload::Query;
+use crate::workload::{Query, StreamQuery};
 
-pub use streams::run_streams;
+pub(crate) use streams::run_counted;
+pub use streams::{run_streams, time_query};
 
 /// Any error of an engine.
 pub type EngineError = Box<dyn std::error::Error + Send + Sync>;
@@ -108,7 +109,7 @@ fn place(stream: Option<usize>, label: &str) -> String {
 
 /// One engine's run of all streams, with the answers.
 #[derive(Debug)]
-pub struct Run {
+pub struct Run<Q = Query> {
     /// The name of the engine.
     pub engine: String,
     /// The time from the start of the first stream to the end of the last that does not repeat.
@@ -122,16 +123,16 @@ pub struct Run {
     /// The peak resident memory during the run, in bytes, if known.
     pub memory_peak_bytes: Option<u64>,
     /// All queries, in the order of streams and then of time.
-    pub queries: Vec<QueryRun>,
+    pub queries: Vec<QueryRun<Q>>,
     /// All reads, in the order of time.
     pub reads: Vec<ReadPoint>,
 }
 
 /// One query of a run.
 #[derive(Debug)]
-pub struct QueryRun {
+pub struct QueryRun<Q = Query> {
     /// The query.
-    pub query: Query,
+    pub query: Q,
     /// The index of its stream.
     pub stream: usize,
     /// The index of the query in its stream.
@@ -148,43 +149,20 @@ pub struct QueryRun {
     pub answer: Vec<RecordBatch>,
 }
 
-/// Runs one query alone and returns its time. For a cold time the engine must be new.
-///
-/// # Errors
-/// The error of the query.
-pub async fn time_query(
-    engine: &dyn Engine,
-    query: &Query,
-    table: &str,
-) -> Result<Duration, RunError> {
-    let sql = query.sql(table);
-    let start = Instant::now();
-    match engine.query(&sql).await {
-        Ok(_) => Ok(start.elapsed()),
-        Err(source) => Err(RunError::Query {
-            engine: engine.name().to_string(),
-            stream: None,
-            label: query.label(),
-            sql,
-            source,
-        }),
-    }
-}
-
-impl Run {
+impl<Q: StreamQuery> Run<Q> {
     /// Compares every answer with the answer to the same query in `expected`, a run of the same streams. For streams
     /// that repeat, either run may have answers that the other does not have.
     ///
     /// # Errors
     /// The first difference.
-    pub fn compare(&self, expected: &Run) -> Result<(), Difference> {
-        let count = |run: &Run| run.queries.iter().filter(|query| !query.repeats).count();
+    pub fn compare(&self, expected: &Self) -> Result<(), Difference> {
+        let count = |run: &Self| run.queries.iter().filter(|query| !query.repeats).count();
         let (expected_count, actual_count) = (count(expected), count(self));
         if actual_count != expected_count {
             let detail = format!("expected {expected_count} queries, ran {actual_count}");
             return Err(Difference { sql: String::new(), detail });
         }
-        let place = |query: &QueryRun| (query.stream, query.place);
+        let place = |query: &QueryRun<Q>| (query.stream, query.place);
         let expected: BTreeMap<_, _> =
             expected.queries.iter().map(|query| (place(query), query)).collect();
         for actual in &self.queries {
@@ -193,11 +171,24 @@ impl Run {
                 let detail = format!("this answer is to another query:\n{}", actual.sql);
                 return Err(Difference { sql: expected.sql.clone(), detail });
             }
-            compare_answers(&expected.sql, &expected.answer, &actual.answer)?;
+            let order = expected.query.order_columns();
+            compare_ordered_answers(&expected.sql, order, &expected.answer, &actual.answer)?;
         }
         Ok(())
     }
 
+    /// The latencies of all queries, in seconds.
+    pub(crate) fn latencies_s(&self) -> Vec<f64> {
+        self.queries.iter().map(|query| query.latency.as_secs_f64()).collect()
+    }
+
+    /// The average time of a stream, in seconds.
+    pub(crate) fn stream_avg_s(&self) -> f64 {
+        average(self.stream_times.iter().map(Duration::as_secs_f64))
+    }
+}
+
+impl Run {
     /// The figures of this run. `standalone` has the time that each kind of query takes alone. `answers_equal` is the
     /// result of [`Run::compare`].
     ///
@@ -227,7 +218,7 @@ impl Run {
         Ok(EngineReport {
             engine: self.engine.clone(),
             total_s,
-            stream_avg_s: average(self.stream_times.iter().map(Duration::as_secs_f64)),
+            stream_avg_s: self.stream_avg_s(),
             normalized_latency_avg: average(queries.iter().map(QueryReport::normalized_latency)),
             bytes_read: self.io.bytes,
             io_requests: self.io.requests,
@@ -238,5 +229,38 @@ impl Run {
             queries,
             reads: self.reads.clone(),
         })
+    }
+}
+
+/// A run of streams with one query each, of which the time, in milliseconds, and the rows are given.
+#[cfg(test)]
+pub(crate) fn test_run<Q: StreamQuery>(
+    total_ms: u64,
+    queries: impl Iterator<Item = (Q, u64, Vec<i64>)>,
+) -> Run<Q> {
+    let answered = |(stream, (query, latency_ms, rows)): (usize, (Q, u64, Vec<i64>))| {
+        let rows: arrow::array::ArrayRef =
+            std::sync::Arc::new(arrow::array::Int64Array::from(rows));
+        QueryRun {
+            sql: query.sql(""),
+            query,
+            stream,
+            place: 0,
+            repeats: false,
+            start: Duration::ZERO,
+            latency: Duration::from_millis(latency_ms),
+            answer: vec![RecordBatch::try_from_iter([("n", rows)]).expect("one column")],
+        }
+    };
+    let queries: Vec<_> = queries.enumerate().map(answered).collect();
+    Run {
+        engine: "e".to_owned(),
+        total: Duration::from_millis(total_ms),
+        stream_times: queries.iter().map(|query| query.latency).collect(),
+        io: IoCount { bytes: 10, requests: 2 },
+        cpu: Duration::from_secs(9),
+        memory_peak_bytes: None,
+        queries,
+        reads: Vec::new(),
     }
 }

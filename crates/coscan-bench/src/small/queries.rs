@@ -2,7 +2,7 @@
 
 use coscan_sim::Random;
 
-use crate::workload::used_key;
+use crate::workload::{StreamQuery, used_key};
 
 /// A query with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,16 @@ pub struct SmallQuery {
     pub kind: &'static str,
     /// The text of the query.
     pub sql: String,
+}
+
+impl StreamQuery for SmallQuery {
+    fn label(&self) -> String {
+        format!("\"{}\"", self.kind)
+    }
+
+    fn sql(&self, _: &str) -> String {
+        self.sql.clone()
+    }
 }
 
 /// Draws queries for tables of a scale factor.
@@ -24,18 +34,97 @@ type Draw = fn(&mut SmallQueries) -> String;
 
 /// All kinds of queries.
 const KINDS: [(&str, Draw); 12] = [
-    ("look up an order", look_up_order),
-    ("look up an order's lines", look_up_lines),
-    ("count by a filter", count_customers),
-    ("sum by a small filter (Q6)", sum_of_year),
-    ("group all lines (Q1)", group_lines),
-    ("group customers", group_customers),
-    ("top orders of a quarter", top_orders),
-    ("top lines", top_lines),
-    ("filter parts by text", filter_parts),
-    ("join two small tables", join_suppliers),
-    ("join lines and parts (Q14)", join_parts),
-    ("join three tables, top 10 (Q3)", join_orders),
+    ("look up an order", |queries| {
+        format!("SELECT * FROM orders WHERE o_orderkey = {}", queries.order_key())
+    }),
+    ("look up an order's lines", |queries| {
+        format!(
+            "SELECT l_linenumber, l_quantity, l_extendedprice, l_shipmode FROM lineitem \
+             WHERE l_orderkey = {}",
+            queries.order_key()
+        )
+    }),
+    ("count by a filter", |queries| {
+        let (segment, balance) = (queries.segment(), queries.random.between(0, 9000));
+        format!(
+            "SELECT count(*) FROM customer \
+             WHERE c_mktsegment = '{segment}' AND c_acctbal > {balance}"
+        )
+    }),
+    ("sum by a small filter (Q6)", |queries| {
+        let (year, percent) = (queries.random.between(1993, 1997), queries.random.between(2, 9));
+        format!(
+            "SELECT sum(l_extendedprice * l_discount) AS revenue FROM lineitem \
+             WHERE l_shipdate >= DATE '{year}-01-01' AND l_shipdate < DATE '{}-01-01' \
+             AND l_discount BETWEEN 0.0{percent} - 0.01 AND 0.0{percent} + 0.01 AND l_quantity < 24",
+            year + 1
+        )
+    }),
+    ("group all lines (Q1)", |queries| {
+        let day = queries.random.between(1, 28);
+        format!(
+            "SELECT l_returnflag, l_linestatus, count(*), sum(l_quantity), sum(l_extendedprice), \
+             avg(l_discount) FROM lineitem WHERE l_shipdate <= DATE '1998-08-{day:02}' \
+             GROUP BY l_returnflag, l_linestatus"
+        )
+    }),
+    ("group customers", |queries| {
+        let nation = queries.random.below(25);
+        format!(
+            "SELECT c_mktsegment, count(*), avg(c_acctbal) FROM customer \
+             WHERE c_nationkey <> {nation} GROUP BY c_mktsegment"
+        )
+    }),
+    ("top orders of a quarter", |queries| {
+        let month = queries.month();
+        format!(
+            "SELECT o_orderkey, o_totalprice, o_orderdate FROM orders \
+             WHERE o_orderdate >= {month} AND o_orderdate < {month} + INTERVAL '3' MONTH \
+             ORDER BY o_totalprice DESC, o_orderkey LIMIT 10"
+        )
+    }),
+    ("top lines", |queries| {
+        let mode = queries.one_of(&["AIR", "RAIL", "SHIP", "TRUCK", "MAIL"]);
+        format!(
+            "SELECT l_orderkey, l_linenumber, l_extendedprice FROM lineitem \
+             WHERE l_shipmode = '{mode}' \
+             ORDER BY l_extendedprice DESC, l_orderkey, l_linenumber LIMIT 20"
+        )
+    }),
+    ("filter parts by text", |queries| {
+        let metal = queries.one_of(&["BRASS", "COPPER", "NICKEL", "STEEL", "TIN"]);
+        let size = queries.random.between(1, 50);
+        format!(
+            "SELECT p_partkey, p_name, p_retailprice FROM part \
+             WHERE p_type LIKE '%{metal}' AND p_size = {size}"
+        )
+    }),
+    ("join two small tables", |queries| {
+        let balance = queries.random.between(0, 5000);
+        format!(
+            "SELECT n_name, count(*), sum(s_acctbal) FROM supplier \
+             JOIN nation ON s_nationkey = n_nationkey WHERE s_acctbal > {balance} GROUP BY n_name"
+        )
+    }),
+    ("join lines and parts (Q14)", |queries| {
+        let month = queries.month();
+        format!(
+            "SELECT sum(CASE WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (1 - l_discount) \
+             ELSE 0 END) AS promotion, sum(l_extendedprice * (1 - l_discount)) AS revenue \
+             FROM lineitem JOIN part ON l_partkey = p_partkey \
+             WHERE l_shipdate >= {month} AND l_shipdate < {month} + INTERVAL '1' MONTH"
+        )
+    }),
+    ("join three tables, top 10 (Q3)", |queries| {
+        let (segment, month) = (queries.segment(), queries.month());
+        format!(
+            "SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue, o_orderdate \
+             FROM customer JOIN orders ON c_custkey = o_custkey \
+             JOIN lineitem ON l_orderkey = o_orderkey WHERE c_mktsegment = '{segment}' \
+             AND o_orderdate < {month} AND l_shipdate > {month} \
+             GROUP BY l_orderkey, o_orderdate ORDER BY revenue DESC, o_orderdate, l_orderkey LIMIT 10"
+        )
+    }),
 ];
 
 impl SmallQueries {
@@ -46,7 +135,7 @@ impl SmallQueries {
 
     /// A query of any kind, each equally likely.
     pub fn draw(&mut self) -> SmallQuery {
-        let (kind, draw) = KINDS[self.random.count(0, KINDS.len() - 1)];
+        let (kind, draw) = *self.random.choose(&KINDS);
         SmallQuery { kind, sql: draw(self) }
     }
 
@@ -74,103 +163,6 @@ impl SmallQueries {
     fn month(&mut self) -> String {
         format!("DATE '{}-{:02}-01'", self.random.between(1993, 1997), self.random.between(1, 12))
     }
-}
-
-fn look_up_order(queries: &mut SmallQueries) -> String {
-    format!("SELECT * FROM orders WHERE o_orderkey = {}", queries.order_key())
-}
-
-fn look_up_lines(queries: &mut SmallQueries) -> String {
-    let key = queries.order_key();
-    format!(
-        "SELECT l_linenumber, l_quantity, l_extendedprice, l_shipmode FROM lineitem WHERE l_orderkey = {key}"
-    )
-}
-
-fn count_customers(queries: &mut SmallQueries) -> String {
-    let (segment, balance) = (queries.segment(), queries.random.between(0, 9000));
-    format!(
-        "SELECT count(*) FROM customer WHERE c_mktsegment = '{segment}' AND c_acctbal > {balance}"
-    )
-}
-
-fn sum_of_year(queries: &mut SmallQueries) -> String {
-    let (year, percent) = (queries.random.between(1993, 1997), queries.random.between(2, 9));
-    let discount = format!("0.0{percent} - 0.01 AND 0.0{percent} + 0.01");
-    format!(
-        "SELECT sum(l_extendedprice * l_discount) AS revenue FROM lineitem \
-         WHERE l_shipdate >= DATE '{year}-01-01' AND l_shipdate < DATE '{}-01-01' \
-         AND l_discount BETWEEN {discount} AND l_quantity < 24",
-        year + 1
-    )
-}
-
-fn group_lines(queries: &mut SmallQueries) -> String {
-    let day = queries.random.between(1, 28);
-    format!(
-        "SELECT l_returnflag, l_linestatus, count(*), sum(l_quantity), sum(l_extendedprice), avg(l_discount) \
-         FROM lineitem WHERE l_shipdate <= DATE '1998-08-{day:02}' GROUP BY l_returnflag, l_linestatus"
-    )
-}
-
-fn group_customers(queries: &mut SmallQueries) -> String {
-    let nation = queries.random.below(25);
-    format!(
-        "SELECT c_mktsegment, count(*), avg(c_acctbal) FROM customer WHERE c_nationkey <> {nation} \
-         GROUP BY c_mktsegment"
-    )
-}
-
-fn top_orders(queries: &mut SmallQueries) -> String {
-    let month = queries.month();
-    format!(
-        "SELECT o_orderkey, o_totalprice, o_orderdate FROM orders \
-         WHERE o_orderdate >= {month} AND o_orderdate < {month} + INTERVAL '3' MONTH \
-         ORDER BY o_totalprice DESC, o_orderkey LIMIT 10"
-    )
-}
-
-fn top_lines(queries: &mut SmallQueries) -> String {
-    let mode = queries.one_of(&["AIR", "RAIL", "SHIP", "TRUCK", "MAIL"]);
-    format!(
-        "SELECT l_orderkey, l_linenumber, l_extendedprice FROM lineitem WHERE l_shipmode = '{mode}' \
-         ORDER BY l_extendedprice DESC, l_orderkey, l_linenumber LIMIT 20"
-    )
-}
-
-fn filter_parts(queries: &mut SmallQueries) -> String {
-    let metal = queries.one_of(&["BRASS", "COPPER", "NICKEL", "STEEL", "TIN"]);
-    let size = queries.random.between(1, 50);
-    format!(
-        "SELECT p_partkey, p_name, p_retailprice FROM part WHERE p_type LIKE '%{metal}' AND p_size = {size}"
-    )
-}
-
-fn join_suppliers(queries: &mut SmallQueries) -> String {
-    let balance = queries.random.between(0, 5000);
-    format!(
-        "SELECT n_name, count(*), sum(s_acctbal) FROM supplier JOIN nation ON s_nationkey = n_nationkey \
-         WHERE s_acctbal > {balance} GROUP BY n_name"
-    )
-}
-
-fn join_parts(queries: &mut SmallQueries) -> String {
-    let month = queries.month();
-    format!(
-        "SELECT sum(CASE WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (1 - l_discount) ELSE 0 END) AS promotion, \
-         sum(l_extendedprice * (1 - l_discount)) AS revenue FROM lineitem JOIN part ON l_partkey = p_partkey \
-         WHERE l_shipdate >= {month} AND l_shipdate < {month} + INTERVAL '1' MONTH"
-    )
-}
-
-fn join_orders(queries: &mut SmallQueries) -> String {
-    let (segment, month) = (queries.segment(), queries.month());
-    format!(
-        "SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue, o_orderdate \
-         FROM customer JOIN orders ON c_custkey = o_custkey JOIN lineitem ON l_orderkey = o_orderkey \
-         WHERE c_mktsegment = '{segment}' AND o_orderdate < {month} AND l_shipdate > {month} \
-         GROUP BY l_orderkey, o_orderdate ORDER BY revenue DESC, o_orderdate, l_orderkey LIMIT 10"
-    )
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::round::Round;
-use crate::answers::{Difference, compare_answers};
+use super::SmallQuery;
+use crate::answers::Difference;
 use crate::engines::EngineKind;
-use crate::metrics::percentile;
-use crate::runner::Engine;
+use crate::metrics::{median, percentile};
+use crate::runner::{Engine, Run};
 
 /// The figures of one engine over all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,7 +63,6 @@ pub struct SmallKindReport {
 #[derive(Default)]
 pub(super) struct Tally {
     totals_s: Vec<f64>,
-    latencies_s: Vec<f64>,
     kinds: BTreeMap<&'static str, Vec<f64>>,
     ratios: Vec<SmallRatios>,
     difference: Option<Difference>,
@@ -71,17 +70,15 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Adds a round. `base` is the same round on the first engine.
-    pub(super) fn add(&mut self, round: &Round, base: &Round) {
+    pub(super) fn add(&mut self, round: &Run<SmallQuery>, base: &Run<SmallQuery>) {
         self.totals_s.push(round.total.as_secs_f64());
         self.ratios.push(ratios(round, base));
-        for (actual, expected) in round.queries.iter().zip(&base.queries) {
-            self.latencies_s.push(actual.latency.as_secs_f64());
-            self.kinds.entry(actual.query.kind).or_default().push(actual.latency.as_secs_f64());
-            if self.difference.is_none() {
-                let compared =
-                    compare_answers(&expected.query.sql, &expected.answer, &actual.answer);
-                self.difference = compared.err();
-            }
+        for answered in &round.queries {
+            let latency_s = answered.latency.as_secs_f64();
+            self.kinds.entry(answered.query.kind).or_default().push(latency_s);
+        }
+        if self.difference.is_none() {
+            self.difference = round.compare(base).err();
         }
     }
 
@@ -91,20 +88,19 @@ impl Tally {
     }
 
     pub(super) fn report(&self, engine: &dyn Engine) -> SmallReport {
-        let ratio = |of: fn(&SmallRatios) -> f64| {
-            percentile(&self.ratios.iter().map(of).collect::<Vec<_>>(), 50)
-        };
+        let ratio = |of: fn(&SmallRatios) -> f64| median(self.ratios.iter().map(of));
         let kind = |(kind, latencies_s): (&&str, &Vec<f64>)| SmallKindReport {
             kind: (*kind).to_owned(),
             count: latencies_s.len(),
             median_s: percentile(latencies_s, 50),
             p99_s: percentile(latencies_s, 99),
         };
+        let latencies_s: Vec<f64> = self.kinds.values().flatten().copied().collect();
         SmallReport {
             engine: engine.name().to_owned(),
-            median_s: percentile(&self.latencies_s, 50),
-            p90_s: percentile(&self.latencies_s, 90),
-            p99_s: percentile(&self.latencies_s, 99),
+            median_s: percentile(&latencies_s, 50),
+            p90_s: percentile(&latencies_s, 90),
+            p99_s: percentile(&latencies_s, 99),
             total_s: percentile(&self.totals_s, 50),
             ratios: SmallRatios {
                 median: ratio(|ratios| ratios.median),
@@ -119,12 +115,9 @@ impl Tally {
     }
 }
 
-fn ratios(round: &Round, base: &Round) -> SmallRatios {
-    let latencies = |round: &Round| {
-        round.queries.iter().map(|query| query.latency.as_secs_f64()).collect::<Vec<_>>()
-    };
-    let (actual, expected) = (latencies(round), latencies(base));
-    let ratio = |percent| percentile(&actual, percent) / percentile(&expected, percent);
+fn ratios(round: &Run<SmallQuery>, base: &Run<SmallQuery>) -> SmallRatios {
+    let (latencies_s, base_s) = (round.latencies_s(), base.latencies_s());
+    let ratio = |percent| percentile(&latencies_s, percent) / percentile(&base_s, percent);
     SmallRatios {
         median: ratio(50),
         p90: ratio(90),
@@ -135,27 +128,13 @@ fn ratios(round: &Round, base: &Round) -> SmallRatios {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-
     use super::*;
-    use crate::small::queries::SmallQuery;
-    use crate::small::round::Answered;
+    use crate::runner::test_run;
 
-    fn round(total_ms: u64, queries: &[(u64, i64)]) -> Round {
-        let answered = |&(ms, number): &(u64, i64)| {
-            let column: ArrayRef = Arc::new(Int64Array::from(vec![number]));
-            let batch = RecordBatch::try_from_iter([("n", column)]).expect("one column");
-            Answered {
-                query: SmallQuery { kind: "k", sql: "SELECT n".to_owned() },
-                latency: Duration::from_millis(ms),
-                answer: vec![batch],
-            }
-        };
-        let queries = queries.iter().map(answered).collect();
-        Round { total: Duration::from_millis(total_ms), queries }
+    fn round(total_ms: u64, queries: &[(u64, i64)]) -> Run<SmallQuery> {
+        let query = SmallQuery { kind: "k", sql: "SELECT n".to_owned() };
+        let queries = queries.iter().map(|&(ms, row)| (query.clone(), ms, vec![row]));
+        test_run(total_ms, queries)
     }
 
     #[test]

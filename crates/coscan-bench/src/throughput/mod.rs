@@ -6,20 +6,15 @@
 
 mod report;
 mod sharing;
-mod streams;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use coscan_runtime::Options;
-use coscan_storage::table::FileOptions;
-
-use crate::engines::{Device, EngineKind, SqlEngine, Tables};
-use crate::runner::{Engine, EngineError};
+use crate::engines::EngineKind;
+use crate::metrics::Compared;
+use crate::runner::{EngineError, Run};
+use crate::setup::Setup;
 use crate::tpch::Parameters;
 use crate::tpch::queries::TEMPLATES;
-use report::compare;
-use streams::{Run, run_streams};
+use crate::workload::{Stream, StreamQuery};
+use sharing::run_watched;
 
 pub use report::{ThroughputQueryReport, ThroughputReport};
 pub use sharing::SharingMoment;
@@ -27,22 +22,8 @@ pub use sharing::SharingMoment;
 /// The experiment: workload, data and device.
 #[derive(Debug, Clone)]
 pub struct Throughput {
-    /// The name and the file of each table.
-    pub tables: Vec<(&'static str, PathBuf)>,
-    /// The TPC-H scale factor of all tables.
-    pub scale_factor: f64,
-    /// The device that they are read from.
-    pub device: Device,
-    /// coscan's pool, in bytes.
-    pub pool_bytes: u64,
-    /// coscan's memory for decoded columns, in bytes.
-    pub decode_bytes: u64,
-    /// coscan's memory for joins, aggregates and sorts, in bytes, in addition to both. Plain DataFusion has no limit.
-    pub operator_bytes: u64,
-    /// The options of coscan's tables: the size of chunks and the layout of pages.
-    pub table_options: FileOptions,
-    /// Whether every query runs once on each engine before it is measured.
-    pub warm: bool,
+    /// The tables and the device.
+    pub setup: Setup,
     /// The number of simultaneous streams.
     pub streams: usize,
     /// The seed of orders and parameters.
@@ -60,13 +41,18 @@ pub struct ThroughputQuery {
     pub order_columns: Vec<&'static str>,
 }
 
-/// The reports of all engines, and the differences between answers.
-#[derive(Debug)]
-pub struct ThroughputRun {
-    /// One report per engine, in the requested order.
-    pub reports: Vec<ThroughputReport>,
-    /// The first difference of each engine from the first one.
-    pub differences: Vec<String>,
+impl StreamQuery for ThroughputQuery {
+    fn label(&self) -> String {
+        format!("Q{}", self.number)
+    }
+
+    fn sql(&self, _: &str) -> String {
+        self.sql.clone()
+    }
+
+    fn order_columns(&self) -> &[&'static str] {
+        &self.order_columns
+    }
 }
 
 impl Throughput {
@@ -79,77 +65,56 @@ impl Throughput {
         &self,
         kinds: &[EngineKind],
         on_answer: &dyn Fn(EngineKind, usize),
-    ) -> Result<ThroughputRun, EngineError> {
-        let streams = self.draw();
-        let mut first: Option<Run> = None;
+    ) -> Result<Compared<ThroughputReport>, EngineError> {
+        let streams = draw(&mut self.parameters(), self.streams);
+        let streams: Vec<_> = streams.into_iter().map(Stream::once).collect();
+        let mut parameters = self.parameters();
+        let one_of_each = TEMPLATES.map(|template| template.sql(&parameters.draw(&template)));
+        let mut first: Option<Run<ThroughputQuery>> = None;
         let (mut reports, mut differences) = (Vec::new(), Vec::new());
         for &kind in kinds {
             on_answer(kind, 0);
-            let engine: Arc<dyn Engine> = Arc::new(self.engine(kind).await?);
-            let run = run_streams(&engine, &streams, &|answers| on_answer(kind, answers)).await?;
-            let difference = first.as_ref().and_then(|first| compare(&run, first).err());
-            reports.push(run.report(engine.name(), self.scale_factor, difference.is_none()));
+            let engine = self.setup.engine(kind, &one_of_each).await?;
+            let on_answer = |answered| on_answer(kind, answered);
+            let (run, sharing) = run_watched(&engine, &streams, &on_answer).await?;
+            let difference = first.as_ref().and_then(|first| run.compare(first).err());
+            let (scale_factor, is_equal) = (self.setup.scale_factor, difference.is_none());
+            reports.push(ThroughputReport::new(&run, sharing, scale_factor, is_equal));
             differences.extend(difference.map(|difference| format!("{kind}: {difference}")));
             first.get_or_insert(run);
         }
-        Ok(ThroughputRun { reports, differences })
+        Ok(Compared { reports, differences })
     }
 
-    /// The queries of each stream.
-    pub fn draw(&self) -> Vec<Vec<ThroughputQuery>> {
-        let mut parameters = Parameters::new(self.seed, self.scale_factor);
-        let mut stream = || {
-            let templates = parameters.shuffled(&TEMPLATES);
-            let queries = templates.into_iter().map(|template| ThroughputQuery {
-                number: template.number,
-                sql: template.sql(&parameters.draw(&template)),
-                order_columns: template.order_columns(),
-            });
-            queries.collect()
-        };
-        (0..self.streams).map(|_| stream()).collect()
+    fn parameters(&self) -> Parameters {
+        Parameters::new(self.seed, self.setup.scale_factor)
     }
+}
 
-    async fn engine(&self, kind: EngineKind) -> Result<SqlEngine, EngineError> {
-        let usual = Options::with_pool_bytes(self.pool_bytes, self.decode_bytes);
-        let memory_bytes = usual.memory_bytes.saturating_add(self.operator_bytes);
-        let (device, table_options) = (&self.device, self.table_options);
-        let tables = Tables { files: &self.tables, device, options: table_options };
-        let engine = tables.engine(kind, Options { memory_bytes, ..usual }).await?;
-        if self.warm {
-            let mut parameters = Parameters::new(self.seed, self.scale_factor);
-            for template in TEMPLATES {
-                engine.query(&template.sql(&parameters.draw(&template))).await?;
-            }
-        }
-        Ok(engine)
-    }
+/// The queries of each stream.
+fn draw(parameters: &mut Parameters, streams: usize) -> Vec<Vec<ThroughputQuery>> {
+    let mut stream = || {
+        let templates = parameters.shuffled(&TEMPLATES);
+        let queries = templates.into_iter().map(|template| ThroughputQuery {
+            number: template.number,
+            sql: template.sql(&parameters.draw(&template)),
+            order_columns: template.order_columns(),
+        });
+        queries.collect()
+    };
+    (0..streams).map(|_| stream()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn throughput(streams: usize, seed: u64) -> Throughput {
-        Throughput {
-            tables: Vec::new(),
-            scale_factor: 1.0,
-            device: Device::default(),
-            pool_bytes: 1,
-            decode_bytes: 1,
-            operator_bytes: 0,
-            table_options: FileOptions::default(),
-            warm: false,
-            streams,
-            seed,
-        }
-    }
-
     #[test]
     fn each_stream_has_all_queries_in_an_order_of_its_own() {
-        let streams = throughput(3, 7).draw();
-        assert_eq!(streams, throughput(3, 7).draw());
-        assert_ne!(streams, throughput(3, 8).draw());
+        let draw = |seed| draw(&mut Parameters::new(seed, 1.0), 3);
+        let streams = draw(7);
+        assert_eq!(streams, draw(7));
+        assert_ne!(streams, draw(8));
         let orders: Vec<Vec<u8>> = streams
             .iter()
             .map(|stream| stream.iter().map(|query| query.number).collect())

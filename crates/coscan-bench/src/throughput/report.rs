@@ -1,15 +1,13 @@
-//! The figures of a run, and the comparison of its answers with those of another engine.
+//! The figures of a run.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use coscan_core::SHARING_LEVELS;
 use serde::{Deserialize, Serialize};
 
-use super::SharingMoment;
-use super::streams::Run;
-use crate::answers::{Difference, compare_ordered_answers};
+use super::{SharingMoment, ThroughputQuery};
 use crate::metrics::average;
+use crate::runner::Run;
 
 /// The figures of one engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +50,33 @@ pub struct ThroughputQueryReport {
 }
 
 impl ThroughputReport {
+    pub(super) fn new(
+        run: &Run<ThroughputQuery>,
+        sharing: Vec<SharingMoment>,
+        scale_factor: f64,
+        answers_equal: bool,
+    ) -> Self {
+        let total_s = run.total.as_secs_f64();
+        let queries = run.queries.iter().map(|answered| ThroughputQueryReport {
+            query: answered.query.number,
+            stream: answered.stream,
+            latency_s: answered.latency.as_secs_f64(),
+        });
+        Self {
+            engine: run.engine.clone(),
+            total_s,
+            stream_avg_s: run.stream_avg_s(),
+            throughput_at_size: run.queries.len() as f64 * 3600.0 / total_s * scale_factor,
+            bytes_read: run.io.bytes,
+            io_requests: run.io.requests,
+            cpu_s: run.cpu.as_secs_f64(),
+            memory_peak_bytes: run.memory_peak_bytes,
+            answers_equal,
+            queries: queries.collect(),
+            sharing,
+        }
+    }
+
     /// The average latency of each query over the streams, in seconds.
     pub fn latency_avg_s(&self) -> BTreeMap<u8, f64> {
         let mut latencies: BTreeMap<u8, Vec<f64>> = BTreeMap::new();
@@ -70,87 +95,27 @@ impl ThroughputReport {
     }
 }
 
-impl Run {
-    pub(super) fn report(
-        &self,
-        engine: &str,
-        scale_factor: f64,
-        answers_equal: bool,
-    ) -> ThroughputReport {
-        let total_s = self.total.as_secs_f64();
-        let queries = self.queries.iter().map(|answered| ThroughputQueryReport {
-            query: answered.query.number,
-            stream: answered.stream,
-            latency_s: answered.latency.as_secs_f64(),
-        });
-        ThroughputReport {
-            engine: engine.to_owned(),
-            total_s,
-            stream_avg_s: average(self.stream_times.iter().map(Duration::as_secs_f64)),
-            throughput_at_size: self.queries.len() as f64 * 3600.0 / total_s * scale_factor,
-            bytes_read: self.io.bytes,
-            io_requests: self.io.requests,
-            cpu_s: self.cpu.as_secs_f64(),
-            memory_peak_bytes: self.memory_peak_bytes,
-            answers_equal,
-            queries: queries.collect(),
-            sharing: self.sharing.clone(),
-        }
-    }
-}
-
-/// Compares the answers of two runs of the same streams.
-///
-/// # Errors
-/// The first difference.
-pub(super) fn compare(actual: &Run, expected: &Run) -> Result<(), Difference> {
-    for (actual, expected) in actual.queries.iter().zip(&expected.queries) {
-        let query = &expected.query;
-        let (expected, actual) = (&expected.answer, &actual.answer);
-        compare_ordered_answers(&query.sql, &query.order_columns, expected, actual)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-
     use super::*;
-    use crate::runner::IoCount;
-    use crate::throughput::ThroughputQuery;
-    use crate::throughput::streams::Answered;
+    use crate::runner::test_run;
 
     /// Two streams of one query each.
-    fn run(latencies_s: [u64; 2], rows: [[i64; 2]; 2]) -> Run {
-        let answered = |(stream, (latency_s, rows)): (usize, (u64, [i64; 2]))| {
-            let column: ArrayRef = Arc::new(Int64Array::from(rows.to_vec()));
-            let order_columns = vec!["n"];
-            Answered {
-                query: ThroughputQuery { number: 4, sql: "SELECT n".to_owned(), order_columns },
-                stream,
-                latency: Duration::from_secs(latency_s),
-                answer: vec![RecordBatch::try_from_iter([("n", column)]).expect("one column")],
-            }
-        };
-        Run {
-            total: Duration::from_secs(8),
-            stream_times: latencies_s.map(Duration::from_secs).to_vec(),
-            io: IoCount { bytes: 10, requests: 2 },
-            cpu: Duration::from_secs(9),
-            memory_peak_bytes: None,
-            sharing: [[10, 0, 0, 0, 4], [0, 6, 0, 0, 0]]
-                .map(|bytes| SharingMoment { at_s: 1.0, bytes })
-                .to_vec(),
-            queries: latencies_s.into_iter().zip(rows).enumerate().map(answered).collect(),
-        }
+    fn run(latencies_ms: [u64; 2], rows: [[i64; 2]; 2]) -> Run<ThroughputQuery> {
+        let queries = latencies_ms.into_iter().zip(rows).map(|(latency_ms, rows)| {
+            let sql = "SELECT n".to_owned();
+            let query = ThroughputQuery { number: 4, sql, order_columns: vec!["n"] };
+            (query, latency_ms, rows.to_vec())
+        });
+        test_run(8_000, queries)
     }
 
     #[test]
     fn throughput_counts_queries_per_hour_and_scale() {
-        let report = run([8, 4], [[1, 2], [3, 4]]).report("e", 0.5, true);
+        let sharing = [[10, 0, 0, 0, 4], [0, 6, 0, 0, 0]];
+        let sharing = sharing.map(|bytes| SharingMoment { at_s: 1.0, bytes }).to_vec();
+        let run = run([8_000, 4_000], [[1, 2], [3, 4]]);
+        let report = ThroughputReport::new(&run, sharing, 0.5, true);
         assert_eq!((report.total_s, report.stream_avg_s), (8.0, 6.0));
         assert_eq!(report.throughput_at_size, 2.0 * 3600.0 / 8.0 * 0.5);
         assert_eq!(report.latency_avg_s(), BTreeMap::from([(4, 6.0)]));
@@ -160,8 +125,8 @@ mod tests {
     #[test]
     fn rows_and_their_order_are_compared() {
         let expected = run([1, 1], [[1, 2], [3, 4]]);
-        assert_eq!(compare(&run([2, 3], [[1, 2], [3, 4]]), &expected), Ok(()));
-        assert!(compare(&run([1, 1], [[1, 2], [4, 3]]), &expected).is_err(), "another order");
-        assert!(compare(&run([1, 1], [[1, 2], [3, 5]]), &expected).is_err(), "another row");
+        assert_eq!(run([2, 3], [[1, 2], [3, 4]]).compare(&expected), Ok(()));
+        assert!(run([1, 1], [[1, 2], [4, 3]]).compare(&expected).is_err(), "another order");
+        assert!(run([1, 1], [[1, 2], [3, 5]]).compare(&expected).is_err(), "another row");
     }
 }

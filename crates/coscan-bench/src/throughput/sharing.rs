@@ -1,15 +1,20 @@
 //! Sharing potential: the data that running scans still need, by the number of scans that need it
 //! [CS11 §6.2, Figures 6.1 and 7.3 (d)].
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use coscan_core::SHARING_LEVELS;
 use serde::{Deserialize, Serialize};
+use tokio::time::MissedTickBehavior;
 
-use crate::runner::Engine;
+use super::ThroughputQuery;
+use crate::runner::{Engine, Run, RunError, run_counted};
+use crate::workload::Stream;
 
 /// The time between two samples of the scans.
-pub(super) const INTERVAL: Duration = Duration::from_millis(50);
+const INTERVAL: Duration = Duration::from_millis(50);
 
 /// The number of periods of a run in a report.
 const PERIODS: usize = 100;
@@ -24,28 +29,37 @@ pub struct SharingMoment {
     pub bytes: [u64; SHARING_LEVELS],
 }
 
-/// Samples of the scans of a run.
-#[derive(Debug)]
-pub(super) struct Samples {
-    started: Instant,
-    samples: Vec<SharingMoment>,
+/// Runs all streams at the same time. Returns the sharing potential over time, too, which is empty if the engine does
+/// not know its scans. `on_answer` gets the number of queries answered so far.
+pub(super) async fn run_watched(
+    engine: &Arc<dyn Engine>,
+    streams: &[Stream<ThroughputQuery>],
+    on_answer: &dyn Fn(usize),
+) -> Result<(Run<ThroughputQuery>, Vec<SharingMoment>), RunError> {
+    let answered = Arc::default();
+    let run = run_counted(Arc::clone(engine), streams, "", &answered);
+    tokio::pin!(run);
+    let started = Instant::now();
+    let mut samples = Vec::new();
+    let mut looks = tokio::time::interval(INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            run = &mut run => return Ok((run?, moments(&samples))),
+            _ = looks.tick() => {
+                let at_s = started.elapsed().as_secs_f64();
+                let bytes = engine.shared_bytes();
+                samples.extend(bytes.map(|bytes| SharingMoment { at_s, bytes }));
+                on_answer(answered.load(Ordering::Relaxed));
+            }
+        }
+    }
 }
 
-impl Samples {
-    pub(super) fn new(started: Instant) -> Self {
-        Self { started, samples: Vec::new() }
-    }
-
-    pub(super) fn take(&mut self, engine: &dyn Engine) {
-        let Some(bytes) = engine.shared_bytes() else { return };
-        self.samples.push(SharingMoment { at_s: self.started.elapsed().as_secs_f64(), bytes });
-    }
-
-    /// The averages of at most [`PERIODS`] periods. All periods except the last have equal numbers of samples.
-    pub(super) fn into_moments(self) -> Vec<SharingMoment> {
-        let of_period = self.samples.len().div_ceil(PERIODS).max(1);
-        self.samples.chunks(of_period).map(average).collect()
-    }
+/// The averages of at most [`PERIODS`] periods. All periods except the last have equal numbers of samples.
+fn moments(samples: &[SharingMoment]) -> Vec<SharingMoment> {
+    let of_period = samples.len().div_ceil(PERIODS).max(1);
+    samples.chunks(of_period).map(average).collect()
 }
 
 fn average(samples: &[SharingMoment]) -> SharingMoment {
@@ -63,13 +77,11 @@ mod tests {
 
     #[test]
     fn a_long_run_has_averages_of_periods() {
-        let mut samples = Samples::new(Instant::now());
         let sample = |number: u64| SharingMoment { at_s: number as f64, bytes: [number; 5] };
-        samples.samples = (0..250).map(sample).collect();
-        let moments = samples.into_moments();
+        let moments = moments(&(0..250).map(sample).collect::<Vec<_>>());
         assert_eq!(moments.len(), 84, "three looks each, and one");
         assert_eq!(moments[1], SharingMoment { at_s: 4.0, bytes: [4; 5] });
         assert_eq!(moments[83], SharingMoment { at_s: 249.0, bytes: [249; 5] });
-        assert!(Samples::new(Instant::now()).into_moments().is_empty());
+        assert!(super::moments(&[]).is_empty());
     }
 }

@@ -14,8 +14,10 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
+use coscan_sim::Random;
+
 pub use percent::Percent;
-pub use query::{KEY, Kind, ORDERS, Query, in_order_table, label};
+pub use query::{KEY, Kind, ORDERS, Query, StreamQuery, in_order_table, label};
 pub(crate) use query::{ORDERS_KEY, used_key};
 
 /// The kinds that queries are drawn from, each letter equally likely. `FFS` draws two fast queries for every slow one
@@ -96,26 +98,16 @@ impl StreamGroup {
     }
 
     /// Draws the streams of the group, from a sequence of random numbers of its own.
-    fn draw(
-        &self,
-        group: usize,
-        random: &mut SplitMix64,
-        keys: &RangeInclusive<i64>,
-    ) -> Vec<Stream> {
+    fn draw(&self, group: usize, random: &mut Random, keys: &RangeInclusive<i64>) -> Vec<Stream> {
         let mut draw_query = || {
-            let kind = self.mix.0[random.below(self.mix.0.len() as u64) as usize];
-            let drawn = self.percents[random.below(self.percents.len() as u64) as usize];
+            let (kind, drawn) = (*random.choose(&self.mix.0), *random.choose(&self.percents));
             let percent = if kind == Kind::Point { Percent::ONE_KEY } else { drawn };
             Query { kind, percent, keys: draw_keys(random, keys, percent) }
         };
-        let streams = (0..self.streams).map(|_| Stream {
-            group,
-            start_delay: Duration::ZERO,
-            think: self.think,
-            repeats: self.repeats,
-            queries: (0..self.queries_per_stream).map(|_| draw_query()).collect(),
-        });
-        streams.collect()
+        let mut queries = || (0..self.queries_per_stream).map(|_| draw_query()).collect();
+        let (think, repeats) = (self.think, self.repeats);
+        let stream = |_| Stream { group, think, repeats, ..Stream::once(queries()) };
+        (0..self.streams).map(stream).collect()
     }
 }
 
@@ -171,7 +163,7 @@ impl WorkloadOptions {
             return Err(WorkloadError::Keys(*self.keys.start(), *self.keys.end()));
         }
         let groups = self.groups.iter().enumerate().flat_map(|(index, group)| {
-            let mut random = SplitMix64(self.seed.wrapping_add(index as u64));
+            let mut random = Random::new(self.seed.wrapping_add(index as u64));
             group.draw(index, &mut random, &self.keys)
         });
         let mut streams: Vec<_> = groups.collect();
@@ -189,7 +181,7 @@ pub fn stagger(streams: &mut [Stream], stagger: Duration) {
 
 /// A range of `percent` of the keys at a random place. It never wraps around the end.
 fn draw_keys(
-    random: &mut SplitMix64,
+    random: &mut Random,
     keys: &RangeInclusive<i64>,
     percent: Percent,
 ) -> Option<RangeInclusive<i64>> {
@@ -210,7 +202,7 @@ fn draw_keys(
 
 /// The queries of one user, one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stream {
+pub struct Stream<Q = Query> {
     /// The index of its group.
     pub group: usize,
     /// The time from the start of the run to the start of the stream.
@@ -220,7 +212,15 @@ pub struct Stream {
     /// Whether it starts over after its last query, until all streams that do not repeat have ended.
     pub repeats: bool,
     /// Its queries.
-    pub queries: Vec<Query>,
+    pub queries: Vec<Q>,
+}
+
+impl<Q> Stream<Q> {
+    /// A stream that starts at once and runs its queries once, one directly after another.
+    pub fn once(queries: Vec<Q>) -> Self {
+        let (start_delay, think) = (Duration::ZERO, Duration::ZERO);
+        Self { group: 0, start_delay, think, repeats: false, queries }
+    }
 }
 
 /// The queries to time alone: one of each kind and range that occurs in the streams, in the order F-01 … S-100. There
@@ -240,21 +240,3 @@ pub fn standalone_queries(streams: &[Stream]) -> Vec<Query> {
 
 /// The number of short queries of one kind that are timed alone.
 const SHORT_SAMPLES: usize = 5;
-
-/// The generator of Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014).
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from 0 to `limit - 1`. The bias is below `limit / 2^64`.
-    fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
-}

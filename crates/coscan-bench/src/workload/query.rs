@@ -100,6 +100,11 @@ pub struct Query {
 }
 
 impl Query {
+    /// A query that reads the whole table.
+    pub fn whole(kind: Kind) -> Self {
+        Self { kind, percent: Percent::WHOLE, keys: None }
+    }
+
     /// The name of the kind of query as in CS07 §5.1: `F-01`, `S-100`, or `P` for a point.
     pub fn label(&self) -> String {
         label(self.kind, self.percent)
@@ -217,6 +222,30 @@ FROM (
   ORDER BY l_orderkey{limit}
 ) AS first_orders"
         )
+    }
+}
+
+/// A query that streams may run.
+pub trait StreamQuery: Clone + PartialEq + Send + Sync + 'static {
+    /// A few words on it, for errors.
+    fn label(&self) -> String;
+
+    /// The text of the query over `table`.
+    fn sql(&self, table: &str) -> String;
+
+    /// The columns that sort its rows. Empty if they may come in any order.
+    fn order_columns(&self) -> &[&'static str] {
+        &[]
+    }
+}
+
+impl StreamQuery for Query {
+    fn label(&self) -> String {
+        Query::label(self)
+    }
+
+    fn sql(&self, table: &str) -> String {
+        Query::sql(self, table)
     }
 }
 

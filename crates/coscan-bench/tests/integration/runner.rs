@@ -82,8 +82,7 @@ fn streams() -> Vec<Stream> {
 }
 
 fn stream(start_delay_ms: u64, queries: Vec<Query>) -> Stream {
-    let start_delay = Duration::from_millis(start_delay_ms);
-    Stream { group: 0, start_delay, think: Duration::ZERO, repeats: false, queries }
+    Stream { start_delay: Duration::from_millis(start_delay_ms), ..Stream::once(queries) }
 }
 
 fn standalone() -> Standalone {

@@ -113,7 +113,7 @@ fn a_query_says_its_range_unless_it_reads_all() {
     assert!(sql.contains("FROM lineitem\n") && sql.ends_with("AND l_orderkey BETWEEN 10 AND 20"));
     assert!(sql.contains("sum(l_extendedprice * l_discount)"));
 
-    let whole = Query { kind: Kind::Slow, percent: Percent::WHOLE, keys: None };
+    let whole = Query::whole(Kind::Slow);
     assert_eq!(whole.label(), "S-100");
     assert!(!whole.sql("t").contains("l_orderkey"));
     assert!(whole.sql("t").contains("GROUP BY l_returnflag, l_linestatus"));
@@ -129,7 +129,7 @@ fn a_query_in_order_ends_with_a_limit_that_counts_the_orders_of_its_range() {
         assert!(sql.contains(line), "{line:?} is missing in\n{sql}");
     }
     assert!(sql.contains("GROUP BY l_orderkey\n  ORDER BY l_orderkey\n"), "{sql}");
-    let whole = Query { kind: Kind::Ordered, percent: Percent::WHOLE, keys: None }.sql("t");
+    let whole = Query::whole(Kind::Ordered).sql("t");
     assert!(!whole.contains("WHERE") && !whole.contains("LIMIT"), "{whole}");
 }
 
@@ -204,13 +204,7 @@ fn each_kind_and_range_is_run_alone_and_short_ones_several_times() {
         vec![query(Kind::Slow, 10, 1), query(Kind::Fast, 10, 2)],
         [&short[..2], &short[..], &[query(Kind::Fast, 10, 4)]].concat(),
     ]
-    .map(|queries| Stream {
-        group: 0,
-        start_delay: Duration::ZERO,
-        think: Duration::ZERO,
-        repeats: false,
-        queries,
-    });
+    .map(Stream::once);
     let expected = [&short[..5], &[query(Kind::Fast, 10, 2), query(Kind::Slow, 10, 1)]].concat();
     assert_eq!(standalone_queries(&streams), expected);
 }

@@ -9,7 +9,7 @@ use coscan_bench::experiment::Prepared;
 use coscan_bench::metrics::write_json;
 use coscan_bench::workload::{Percent, StreamGroup};
 
-use super::{EngineArguments, unwritable};
+use super::{EngineArguments, check, write};
 use crate::Failure;
 
 /// One query at a time, on plain DataFusion and on coscan in turn: the cost of sharing when there is nothing to share.
@@ -59,14 +59,8 @@ impl Alone {
                 reports.push(report);
             }
         }
-        if let Some(path) = &self.json {
-            write_json(path, &reports).map_err(|error| unwritable(path, &error))?;
-        }
-        if reports.iter().all(|report| report.answers_equal) {
-            Ok(())
-        } else {
-            Err("answers differ".into())
-        }
+        write(&self.json, |path| write_json(path, &reports))?;
+        check(reports.iter().all(|report| report.answers_equal))
     }
 
     /// Prepares the experiment. Built-in queries need lineitem, those of the user do not.

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 use coscan_bench::metrics::write_json;
-use coscan_bench::report::html;
 use coscan_bench::report::mixed::{self, MixedRun, TOGETHER};
 use coscan_bench::workload::{Mix, Percent, StreamGroup};
 
-use super::{StreamArguments, unwritable};
+use super::{StreamArguments, write};
 use crate::Failure;
-use crate::compare::{describe, prepare, run_engines, spinner, write_pictures};
+use crate::compare::{prepare, run_engines, spinner};
 
 /// Scans in order, scans in any order, short scans and lookups: all at the same time, then each kind alone.
 ///
@@ -89,18 +88,9 @@ impl Mixed {
         }
         bar.finish_and_clear();
         println!("{}", mixed::table(&runs));
-        if let Some(path) = &self.json {
-            write_json(path, &runs).map_err(|error| unwritable(path, &error))?;
-        }
+        write(&self.json, |path| write_json(path, &runs))?;
         // The pictures show the run of all streams.
-        if let Some(path) = &self.common.html {
-            let together = &comparisons[0];
-            html::write_html(path, &describe(&together.prepared), &together.reports)
-                .map_err(|error| unwritable(path, &error))?;
-        }
-        if let Some(directory) = &self.common.svg {
-            write_pictures(directory, &comparisons[0])?;
-        }
+        self.common.write_pictures(&comparisons[0])?;
         comparisons.iter().try_for_each(|comparison| comparison.check())
     }
 

@@ -6,10 +6,12 @@ mod partitions;
 mod small;
 mod streams;
 mod throughput;
+mod tpch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use std::{fs, io};
 
 use clap::{Args, Subcommand};
 use coscan_bench::engines::{Device, EngineKind, Source};
@@ -27,7 +29,7 @@ use small::Small;
 use streams::Streams;
 use throughput::Throughput;
 
-use crate::compare::{EngineChoice, compare, describe, write_picture};
+use crate::compare::{Comparison, EngineChoice, compare, describe, write_picture, write_pictures};
 use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
@@ -198,6 +200,13 @@ impl StreamArguments {
         let stagger = self.stagger_ms.map(Duration::from_millis);
         Experiment { seed: self.seed, stagger, ..self.engines.experiment(groups) }
     }
+
+    /// Writes the page and the pictures of a run, if they were asked for.
+    fn write_pictures(&self, run: &Comparison) -> Result<(), Failure> {
+        let description = describe(&run.prepared);
+        write(&self.html, |path| html::write_html(path, &description, &run.reports))?;
+        self.svg.as_ref().map_or(Ok(()), |directory| write_pictures(directory, run))
+    }
 }
 
 impl Flatness {
@@ -219,9 +228,10 @@ impl Flatness {
             comparison.check()?;
             description = Some(describe(&comparison.prepared));
         }
-        if let (Some(path), Some(description)) = (&self.common.html, description) {
-            html::write_flatness(path, &description, &points)
-                .map_err(|error| unwritable(path, &error))?;
+        if let Some(description) = description {
+            write(&self.common.html, |path| {
+                fs::write(path, html::flatness_page(&description, &points))
+            })?;
         }
         if let Some(directory) = &self.common.svg {
             write_picture(directory, "flatness.svg", &flatness::figure(&points))?;
@@ -230,6 +240,16 @@ impl Flatness {
     }
 }
 
-fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
-    format!("cannot write {}: {error}", path.display()).into()
+/// Writes a file, if one was asked for.
+fn write(
+    path: &Option<PathBuf>,
+    write: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    write(path).map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}
+
+/// The error of engines whose answers differ.
+fn check(answers_equal: bool) -> Result<(), Failure> {
+    if answers_equal { Ok(()) } else { Err("answers differ".into()) }
 }

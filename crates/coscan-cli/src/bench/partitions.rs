@@ -8,7 +8,7 @@ use coscan_bench::metrics::write_json;
 use coscan_bench::report::partitions as report;
 use coscan_bench::workload::{Percent, StreamGroup};
 
-use super::{EngineArguments, unwritable};
+use super::{EngineArguments, check, write};
 use crate::Failure;
 use crate::compare::spinner;
 
@@ -60,13 +60,8 @@ impl Partitions {
         let reports = prepared.partitions(engines, &self.partitions, self.rounds, &on_run).await?;
         bar.finish_and_clear();
         println!("{}", report::table(&reports));
-        if let Some(path) = &self.json {
-            write_json(path, &reports).map_err(|error| unwritable(path, &error))?;
-        }
-        match reports.iter().all(|report| report.answers_equal) {
-            true => Ok(()),
-            false => Err("answers differ".into()),
-        }
+        write(&self.json, |path| write_json(path, &reports))?;
+        check(reports.iter().all(|report| report.answers_equal))
     }
 
     /// The experiment with everything in memory, in the system's cache and, by default, in the pool.

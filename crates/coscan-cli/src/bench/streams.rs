@@ -6,12 +6,12 @@ use clap::Args;
 use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::Experiment;
 use coscan_bench::metrics::write_json;
-use coscan_bench::report::{html, table};
+use coscan_bench::report::table;
 use coscan_bench::workload::{Kind, Mix, Percent, StreamGroup};
 
-use super::{StreamArguments, unwritable};
+use super::{StreamArguments, write};
 use crate::Failure;
-use crate::compare::{EngineChoice, compare, describe, write_pictures};
+use crate::compare::{EngineChoice, compare};
 use crate::sizes::parse_bytes;
 
 /// coscan's memory for operators where queries join tables.
@@ -65,18 +65,10 @@ impl Streams {
     pub(super) async fn run(&self) -> Result<(), Failure> {
         let comparison =
             compare(self.experiment(), &self.contenders(), self.record.as_deref()).await?;
-        println!("{}", table::table(&comparison.reports));
-        if let Some(path) = &self.json {
-            write_json(path, &comparison.reports).map_err(|error| unwritable(path, &error))?;
-        }
-        if let Some(path) = &self.common.html {
-            let description = describe(&comparison.prepared);
-            html::write_html(path, &description, &comparison.reports)
-                .map_err(|error| unwritable(path, &error))?;
-        }
-        if let Some(directory) = &self.common.svg {
-            write_pictures(directory, &comparison)?;
-        }
+        let reports = &comparison.reports;
+        println!("{}", table::table(reports));
+        write(&self.json, |path| write_json(path, reports))?;
+        self.common.write_pictures(&comparison)?;
         comparison.check()
     }
 

@@ -9,7 +9,8 @@ use coscan_bench::engines::{Device, Source};
 use coscan_bench::experiment::{Experiment, PoolSize, Prepared};
 use coscan_bench::workload::{Stream, StreamGroup};
 use coscan_runtime::storage::table::FileOptions;
-use coscan_server::config::{RingMode, parse_duration};
+use coscan_runtime::units::{BYTES_MAX, parse_duration};
+use coscan_server::config::RingMode;
 use indicatif::ProgressBar;
 
 use super::nodes::{Nodes, Settings};
@@ -19,7 +20,7 @@ use crate::compare::spinner;
 use crate::data::{data_directory, make_lineitem};
 use crate::serve::parse_mode;
 use crate::signals::interrupted;
-use crate::sizes::{BYTES_MAX, parse_bytes, show_bytes};
+use crate::sizes::{parse_bytes, show_bytes};
 use crate::{Failure, INTERRUPTED};
 
 /// Show the gain: start servers on this machine, each with a slow link to its store, and run streams of queries on them, with

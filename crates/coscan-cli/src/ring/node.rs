@@ -14,7 +14,8 @@ use std::time::Duration;
 use clap::Args;
 use coscan_bench::process;
 use coscan_runtime::BufferManager;
-use coscan_server::config::{Config, parse_duration};
+use coscan_runtime::units::parse_duration;
+use coscan_server::config::Config;
 use coscan_server::{PeerStatus, Server};
 use coscan_storage::stores::{
     LimitedStore, Limits, MeteredStore, StoreMetrics, Stores, list_files,

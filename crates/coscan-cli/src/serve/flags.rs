@@ -6,16 +6,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use coscan_server::config::{
-    Config, LogFormat, Ring, RingMode, TableLocation, Tls, parse_duration,
-};
+use coscan_runtime::units::parse_duration;
+use coscan_server::config::{Config, LogFormat, Ring, RingMode, TableLocation, Tls};
 
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
 
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// A table: its name, and a file, directory, pattern or URL of Parquet files
+    /// A table: its name, and a file, directory, pattern or URL of Parquet files, or the directory of a Delta Lake table
     #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
     tables: Vec<(String, String)>,
     /// A replica of a table: the name of the table, and other files with the same rows, in another order or other row

@@ -21,7 +21,7 @@ use demo::Demo;
 pub(crate) use flags::{Flags, parse_mode};
 use signals::{Signal, Signals};
 
-/// Serve SQL on Parquet files to many clients, which share what they read.
+/// Serve SQL on Parquet files and Delta Lake tables to many clients, which share what they read.
 ///
 /// Clients use the PostgreSQL protocol (psql, psycopg) or Arrow Flight SQL (ADBC, JDBC). A web page shows the scheduler
 /// at work. Users and their passwords are in a file, whose entries `coscan user NAME` makes. All settings can be made

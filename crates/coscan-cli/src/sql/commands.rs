@@ -21,7 +21,8 @@ const HELP: &str = r"End a statement with ; to run it. Ctrl-C stops a query, Ctr
   \?               this help
   \q               end the shell
 
-CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'URL' also adds a shared table.
+CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'URL' also adds a shared table, STORED AS DELTA a Delta Lake table.
+SELECT … FROM t VERSION AS OF 12, or TIMESTAMP AS OF '2026-11-01', reads an earlier version of a Delta Lake table.
 SELECT … FROM 'trips/2024.parquet' reads a file, FROM 'trips/' a directory; such queries share their reads, too.
 REFRESH TABLE t lists the files of a table again.
 SET coscan.refresh_interval = '5s' lists them again for each query if the last list is 5 s old or older.

@@ -3,6 +3,7 @@
 mod advice;
 mod blocks;
 mod commands;
+mod dialect;
 mod jobs;
 mod output;
 mod refresh;
@@ -27,7 +28,7 @@ use crate::{Failure, INTERRUPTED};
 use output::Format;
 use session::Session;
 
-/// Run SQL on Parquet files; queries that run at the same time share their reads.
+/// Run SQL on Parquet files and Delta Lake tables; queries that run at the same time share their reads.
 ///
 /// Without -e and -f it is a shell, or reads statements from standard input if that is not a terminal. In the shell,
 /// end a statement with `;` and type \? for help.
@@ -45,7 +46,7 @@ Examples:
   coscan sql -e \"SELECT count(*) FROM 'trips/'\"    a query may name files, also as URLs: FROM 's3://bucket/trips/'
 
 Statements in addition to those of DataFusion:
-  REFRESH TABLE trips       list the files of a table again
+  REFRESH TABLE trips       list the files of a table again, or look for a newer version of a Delta Lake table
   SET coscan.refresh_interval = '5s'    list the files of a table again for each query if the last list is 5 s old or older
   SET coscan.weight = 4     give the queries of this session four times the weight of others
   SET coscan.sharing = false
@@ -65,7 +66,7 @@ pub(crate) struct Sql {
     /// others go on. Without --jobs the scripts run one after another in one session, and the first failure ends all.
     #[arg(short, long, value_name = "N", requires = "scripts")]
     jobs: Option<NonZeroUsize>,
-    /// A table: its name, and a file, directory, pattern or URL of Parquet files
+    /// A table: its name, and a file, directory, pattern or URL of Parquet files, or the directory of a Delta Lake table
     #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
     tables: Vec<(String, String)>,
     /// A replica of a table of --table: its name, and other files with the same rows, in another order or other row

@@ -4,18 +4,22 @@ use std::io::{BufWriter, Write};
 use std::time::Instant;
 
 use coscan_core::PolicyKind;
+#[cfg(feature = "delta")]
+use coscan_datafusion::CoscanOptions;
 use coscan_datafusion::QueryError;
 use coscan_runtime::{BufferManager, ManagerReport, Options};
 use datafusion::common::TableReference;
 use datafusion::error::{DataFusionError, Result as EngineResult};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::DFParserBuilder;
 use futures::StreamExt;
 
 use crate::Failure;
+use crate::sql::dialect::VersionedDialect;
 use crate::sql::output::{Format, Printer};
 use crate::sql::refresh::refreshed_table;
-use crate::sql::{advice, settings};
+use crate::sql::{advice, settings, statements};
 
 /// A session for statements, and the format of their results.
 pub(super) struct Session {
@@ -70,16 +74,17 @@ impl Session {
         Ok(())
     }
 
-    /// Adds a table of Parquet files, with replicas.
+    /// Adds a table of Parquet files, with replicas, or a Delta table.
     pub(super) async fn add_table(
         &mut self,
         name: &str,
         url: &str,
         replicas: &[&str],
     ) -> Result<(), Failure> {
+        let format = self.format_of(url).await.map_err(|error| self.failure(error))?;
         let (quoted, url) = (name.replace('"', "\"\""), url.replace('\'', "''"));
         let mut sql =
-            format!("CREATE EXTERNAL TABLE \"{quoted}\" STORED AS PARQUET LOCATION '{url}'");
+            format!("CREATE EXTERNAL TABLE \"{quoted}\" STORED AS {format} LOCATION '{url}'");
         if !replicas.is_empty() {
             let quoted = replicas.iter().map(|url| format!("\"{}\"", url.replace('"', "\"\"")));
             let replicas = quoted.collect::<Vec<_>>().join(", ").replace('\'', "''");
@@ -89,6 +94,18 @@ impl Session {
         created.await.map_err(|error| self.failure(error))?;
         self.tables.push(name.to_owned());
         Ok(())
+    }
+
+    /// The format of the table at a location, as STORED AS names it.
+    #[cfg_attr(not(feature = "delta"), allow(clippy::unused_async))]
+    async fn format_of(&self, _url: &str) -> EngineResult<&'static str> {
+        #[cfg(feature = "delta")]
+        if let Some(coscan) = CoscanOptions::of(self.context.state().config())
+            && coscan_delta::is_table(coscan.stores(), _url).await?
+        {
+            return Ok("DELTA");
+        }
+        Ok("PARQUET")
     }
 
     /// Runs one statement and prints its result. Dropping the future cancels it.
@@ -125,7 +142,15 @@ impl Session {
 
     /// The rows of a statement, or `None` if it has already run.
     async fn start(&self, sql: &str) -> EngineResult<Option<SendableRecordBatchStream>> {
-        let plan = self.context.state().create_logical_plan(sql).await?;
+        let state = self.context.state();
+        let plan = match statements::names_version(sql) {
+            true => {
+                let parser = DFParserBuilder::new(sql).with_dialect(&VersionedDialect);
+                let statement = parser.build()?.parse_statement()?;
+                state.statement_to_plan(statement).await?
+            }
+            false => state.create_logical_plan(sql).await?,
+        };
         if settings::run(&self.context, &plan)? {
             return Ok(None);
         }
@@ -148,5 +173,7 @@ fn new_context(manager: &BufferManager) -> EngineResult<SessionContext> {
     // Queries may name files: SELECT … FROM 'trips.parquet'.
     let context = coscan_datafusion::enable_url_table(SessionContext::new_with_config(config));
     coscan_datafusion::install(&context, manager)?;
+    #[cfg(feature = "delta")]
+    coscan_delta::install(&context)?;
     Ok(context)
 }

@@ -1,7 +1,14 @@
 //! Splits SQL scripts into statements.
 
+use coscan_datafusion::count_versions;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+
+/// Whether a statement names an earlier version of a table.
+pub(super) fn names_version(statement: &str) -> bool {
+    let tokens = Tokenizer::new(&GenericDialect {}, statement).tokenize();
+    tokens.is_ok_and(|tokens| count_versions(&tokens) > 0)
+}
 
 /// Splits a script at the semicolons between statements, except those in strings, names and comments.
 ///

@@ -2,34 +2,24 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use coscan_core::log::Log;
+use coscan_testing::s3::{BUCKET, S3Server};
 use tempfile::TempDir;
 
-use s3::{BUCKET, FILE, S3Server};
+#[cfg(unix)]
+use crate::program::signal;
+use crate::program::{assert_has, coscan, failure, json, run, stderr, stdout};
 
-#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
-#[path = "../../../coscan-datafusion/tests/integration/support/s3.rs"]
-mod s3;
-
-fn coscan() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_coscan"));
-    command.stdin(Stdio::null());
-    command
+/// The words of a command line.
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
 }
 
-fn run(arguments: &[&str]) -> Output {
-    coscan().args(arguments).output().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    assert!(output.status.success(), "{}", stderr(output));
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
+/// The reports that a benchmark wrote.
+fn reports(path: &str) -> Vec<serde_json::Value> {
+    json(path).as_array().unwrap().clone()
 }
 
 /// A directory with `numbers.parquet`: `n` from 1 to 1000, and `squared`.
@@ -109,7 +99,7 @@ fn a_table_has_replicas() {
     assert!(!refused.status.success(), "{error}");
     assert!(error.contains("replica few has 7 rows and table t has 1000"), "{error}");
     let unnamed = run(&["sql", "-t", &table, "--replica", "u=x", "-e", "SELECT 1"]);
-    assert!(stderr(&unnamed).contains("add it with --table u=URL"), "{}", stderr(&unnamed));
+    assert_has(&stderr(&unnamed), &["add it with --table u=URL"]);
 }
 
 #[test]
@@ -129,7 +119,9 @@ fn a_query_names_files() {
 #[test]
 fn a_query_names_files_on_s3_with_the_credentials_of_the_environment() {
     let (_directory, path) = numbers();
-    let server = S3Server::start(std::fs::read(path).unwrap());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(S3Server::start());
+    server.put("numbers.parquet", std::fs::read(path).unwrap());
     let environment =
         |(name, value): (String, String)| (name.replace('.', "_").to_uppercase(), value);
     let sql = |file: &str| {
@@ -138,11 +130,10 @@ fn a_query_names_files_on_s3_with_the_credentials_of_the_environment() {
         command.args(["sql", "-q", "--format", "csv", "-e", &sql]);
         command.envs(server.options().into_iter().map(environment)).output().unwrap()
     };
-    assert_eq!(stdout(&sql(FILE)), "s\n1999\n");
+    assert_eq!(stdout(&sql("numbers.parquet")), "s\n1999\n");
     let missing = sql("nothing.parquet");
-    assert!(!missing.status.success());
     let told = format!("s3://{BUCKET}/nothing.parquet does not exist. Check the URL");
-    assert!(stderr(&missing).contains(&told), "{}", stderr(&missing));
+    assert_has(&failure(&missing), &[&told]);
 }
 
 #[test]
@@ -150,9 +141,7 @@ fn explain_analyze_shows_what_a_scan_did() {
     let (_directory, path) = numbers();
     let explain = "EXPLAIN ANALYZE SELECT sum(squared) FROM t";
     let shown = stdout(&run(&["sql", "-q", "--table", &format!("t={path}"), "-e", explain]));
-    for part in ["SharedScanExec", "policy=relevance", "chunks_delivered=1", "bytes_read"] {
-        assert!(shown.contains(part), "{part} in\n{shown}");
-    }
+    assert_has(&shown, &["SharedScanExec", "policy=relevance", "chunks_delivered=1", "bytes_read"]);
 }
 
 #[test]
@@ -177,10 +166,7 @@ fn wrong_input_is_named_and_ends_with_a_failure() {
         (vec!["bench", "streams", "--table", &good], "l_orderkey"),
     ];
     for (arguments, expected) in cases {
-        let output = run(&arguments);
-        assert!(!output.status.success(), "{arguments:?}");
-        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
-        assert!(!stderr(&output).contains("panicked"), "{arguments:?}: {}", stderr(&output));
+        assert_has(&failure(&run(&arguments)), &[expected]);
     }
 }
 
@@ -194,7 +180,7 @@ fn queries_of_the_user_run_alone_on_any_table() {
     assert!(!shown.contains("ANSWERS DIFFER"), "{shown}");
     let output = run(&bench);
     assert!(!output.status.success(), "the built-in queries need lineitem");
-    assert!(stderr(&output).contains("l_orderkey"), "{}", stderr(&output));
+    assert_has(&stderr(&output), &["l_orderkey"]);
 }
 
 #[test]
@@ -207,8 +193,7 @@ fn queries_in_order_are_refused_where_the_rows_are_not() {
     }
     let table = format!("t={}", directory.path().display());
     let output = run(&["bench", "streams", "--table", &table, "--mix", "FO"]);
-    assert!(!output.status.success());
-    assert!(stderr(&output).contains("leave out queries in order (O)"), "{}", stderr(&output));
+    assert_has(&failure(&output), &["leave out queries in order (O)"]);
 }
 
 #[test]
@@ -261,8 +246,7 @@ fn a_script_that_fails_is_named_and_the_others_go_on() {
     assert!(errors.contains("coscan: -e number 2: "), "{errors}");
     assert_eq!(errors.matches("coscan: ").count(), 2, "{errors}");
     let none = run(&["sql", "--table", &table, "--jobs", "2"]);
-    assert!(!none.status.success());
-    assert!(stderr(&none).contains("--file"), "{}", stderr(&none));
+    assert_has(&failure(&none), &["--file"]);
 }
 
 #[test]
@@ -305,41 +289,36 @@ fn errors_are_in_our_words() {
 #[cfg(unix)]
 const FOREVER: &str = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 100000000) b WHERE a.value + b.value < 0";
 
+/// Interrupts a command once it has printed these lines. It ends.
 #[cfg(unix)]
-#[test]
-fn an_interrupt_ends_all_scripts() {
-    let mut child = coscan()
-        .args(["sql", "-q", "--format", "csv", "--jobs", "3"])
-        .args(["-e", &format!("SELECT 'ready' AS r; {FOREVER}"), "-e", FOREVER, "-e", FOREVER])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "r");
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+fn assert_ends_when_interrupted(command: &mut Command, lines: &[&str]) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
+    for line in lines {
+        assert_eq!(printed.next().unwrap().unwrap(), *line);
+    }
+    signal(&child, "INT");
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(130), "{status}");
 }
 
 #[cfg(unix)]
 #[test]
+fn an_interrupt_ends_all_scripts() {
+    let ready = format!("SELECT 'ready' AS r; {FOREVER}");
+    let scripts = ["-e", &ready, "-e", FOREVER, "-e", FOREVER];
+    let mut command = coscan();
+    command.args(["sql", "-q", "--format", "csv", "--jobs", "3"]).args(scripts);
+    assert_ends_when_interrupted(&mut command, &["r"]);
+}
+
+#[cfg(unix)]
+#[test]
 fn an_interrupt_ends_a_running_query() {
-    let mut child = coscan()
-        .args(["sql", "-q", "--format", "csv", "-e", "SELECT 'ready' AS r", "-e", FOREVER])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = coscan();
+    command.args(["sql", "-q", "--format", "csv", "-e", "SELECT 'ready' AS r", "-e", FOREVER]);
     // The second statement runs once the first answer was printed.
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "r");
-    assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(130), "{status}");
+    assert_ends_when_interrupted(&mut command, &["r", "ready"]);
 }
 
 #[test]
@@ -373,44 +352,19 @@ fn demo_and_bench_report_equal_answers() {
     let decisions = path("decisions.jsonl");
     let demo = ["demo", "--scale", "0.01", "--bandwidth", "20MB", "--data", &data, "--html", &page];
     let shown = stdout(&run(&demo));
-    for part in ["datafusion", "normal", "attach", "elevator", "relevance", "F-100"] {
-        assert!(shown.contains(part), "{part} in\n{shown}");
-    }
+    assert_has(&shown, &["datafusion", "normal", "attach", "elevator", "relevance", "F-100"]);
     assert!(std::fs::read_to_string(&page).unwrap().contains("<svg"));
 
     let table = format!("lineitem={data}");
-    let bench = [
-        "bench",
-        "streams",
-        "--table",
-        &table,
-        "--streams",
-        "3",
-        "--queries",
-        "2",
-        "--mix",
-        "F",
-        "--ranges",
-        "10,100",
-        "--engines",
-        "datafusion,relevance",
-        "--pool-bytes",
-        "4MB",
-        "--stagger-ms",
-        "0",
-        "--json",
-        &json,
-        "--record",
-        &decisions,
-    ];
-    stdout(&run(&bench));
+    let numbers = "--streams 3 --queries 2 --mix F --ranges 10,100 --pool-bytes 4MB --stagger-ms 0";
+    let bench = ["bench", "streams", "--table", &table, "--engines", "datafusion,relevance"];
+    let files = ["--json", &json, "--record", &decisions];
+    stdout(&run(&[&bench[..], &words(numbers), &files].concat()));
     let log: Log = std::fs::read_to_string(&decisions).unwrap().parse().unwrap();
     assert!(log.replay().unwrap().decisions > 0);
-    let reports: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
-    let reports = reports.as_array().unwrap();
+    let reports = reports(&json);
     assert_eq!(reports.len(), 2);
-    for report in reports {
+    for report in &reports {
         assert_eq!(report["answers_equal"], true);
         assert_eq!(report["queries"].as_array().unwrap().len(), 6);
         assert!(report["bytes_read"].as_u64().unwrap() > 0);
@@ -427,16 +381,15 @@ fn mixed_streams_run_together_and_alone_with_equal_answers() {
     let numbers = "--in-order-streams 2 --streams 2 --short-streams 1 --point-streams 1 --queries 2 --short-queries 3";
     let rest = ["--think-ms", "0", "--stagger-ms", "0", "--json", &json, "--html", &page];
     let bench = ["bench", "mixed", "--table", &table];
-    let shown =
-        stdout(&run(&[&bench[..], &numbers.split(' ').collect::<Vec<_>>(), &rest].concat()));
-    for part in ["datafusion", "normal", "relevance", "in order", "any order", "equal answers"] {
-        assert!(shown.contains(part), "{part} in\n{shown}");
-    }
+    let shown = stdout(&run(&[&bench[..], &words(numbers), &rest].concat()));
+    assert_has(
+        &shown,
+        &["datafusion", "normal", "relevance", "in order", "any order", "equal answers"],
+    );
     assert!(std::fs::read_to_string(&page).unwrap().contains("<svg"));
-    let runs: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let runs = reports(&json);
     let name = |run: &serde_json::Value| run["run"].as_str().unwrap().to_owned();
-    let names: Vec<_> = runs.as_array().unwrap().iter().map(name).collect();
+    let names: Vec<_> = runs.iter().map(name).collect();
     assert_eq!(names, ["together", "in order", "any order", "short", "points"]);
     for engine in runs[0]["engines"].as_array().unwrap() {
         assert_eq!(engine["answers_equal"], true);
@@ -461,22 +414,21 @@ fn joins_and_scans_run_with_several_pools() {
     let bench = ["bench", "streams", "--table", &table, "--mix", "cs11-6.6", "--stagger-ms", "0"];
     let rest =
         "--streams 4 --queries 4 --ranges 10,100 --chunk-rows 8192 --engines datafusion,relevance";
-    let rest: Vec<_> = rest.split(' ').collect();
+    let rest = words(rest);
     let pools = ["--pools", "50,100", "--json", &json];
     let without = run(&[&bench[..], &rest, &pools].concat());
-    assert!(stderr(&without).contains("--orders"), "{}", stderr(&without));
+    assert_has(&stderr(&without), &["--orders"]);
 
     let orders = ["--orders", &path("orders-sf0.02.parquet")].map(str::to_owned);
     let orders = orders.each_ref().map(String::as_str);
     let shown = stdout(&run(&[&bench[..], &rest, &pools, &orders].concat()));
-    for part in ["datafusion", "relevance-50", "relevance-100", "CMJ1-", "O1-", "answers equal"] {
-        assert!(shown.contains(part), "{part} in\n{shown}");
-    }
-    let reports: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
-    let reports = reports.as_array().unwrap();
+    assert_has(
+        &shown,
+        &["datafusion", "relevance-50", "relevance-100", "CMJ1-", "O1-", "answers equal"],
+    );
+    let reports = reports(&json);
     assert_eq!(reports.len(), 3);
-    for report in reports {
+    for report in &reports {
         assert_eq!(report["answers_equal"], true);
         assert_eq!(report["queries"].as_array().unwrap().len(), 16);
     }
@@ -496,11 +448,9 @@ fn a_scan_on_several_partitions_reads_every_chunk_once() {
     for part in ["TPC-H Q1", "TPC-H Q6", "idle [%]", "relevance", "equal answers"] {
         assert!(shown.contains(part), "{part} in\n{shown}");
     }
-    let reports: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
-    let reports = reports.as_array().unwrap();
+    let reports = reports(&json);
     assert_eq!(reports.len(), 2 * 2 * 2, "queries, numbers of partitions, engines");
-    for report in reports {
+    for report in &reports {
         assert_eq!(report["answers_equal"], true);
         let scans = report["scans"].as_array().unwrap();
         let sum = |name: &str| scans.iter().map(|scan| scan[name].as_f64().unwrap()).sum::<f64>();
@@ -517,7 +467,7 @@ fn a_scan_on_several_partitions_reads_every_chunk_once() {
         }
     }
     let none = run(&["bench", "partitions", "--table", &table, "--partitions", "0"]);
-    assert!(stderr(&none).contains("nothing to run"), "{}", stderr(&none));
+    assert_has(&stderr(&none), &["nothing to run"]);
 }
 
 #[test]
@@ -527,16 +477,15 @@ fn small_queries_give_equal_answers_on_every_engine() {
     let (data, json) = (path("data"), path("small.json"));
     let numbers = "--scale 0.01 --streams 3 --queries 8 --rounds 2 --warm";
     let engines = ["--engines", "datafusion,normal,relevance", "--data", &data, "--json", &json];
-    let bench = [&["bench", "small"][..], &numbers.split(' ').collect::<Vec<_>>(), &engines];
+    let bench = [&["bench", "small"][..], &words(numbers), &engines];
     let shown = stdout(&run(&bench.concat()));
-    for part in ["relevance", "90th percentile", "join lines and parts (Q14)", "answers equal"] {
-        assert!(shown.contains(part), "{part} in\n{shown}");
-    }
-    let reports: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
-    let reports = reports.as_array().unwrap();
+    assert_has(
+        &shown,
+        &["relevance", "90th percentile", "join lines and parts (Q14)", "answers equal"],
+    );
+    let reports = reports(&json);
     assert_eq!(reports.len(), 3);
-    for report in reports {
+    for report in &reports {
         assert_eq!(report["answers_equal"], true);
         let counts = report["kinds"].as_array().unwrap().iter().map(|kind| kind["count"].as_u64());
         assert_eq!(counts.map(Option::unwrap).sum::<u64>(), 2 * 3 * 8);
@@ -547,7 +496,7 @@ fn small_queries_give_equal_answers_on_every_engine() {
         assert_eq!(reports[0]["ratios"][name], 1.0);
     }
     let none = run(&["bench", "small", "--data", &data, "--streams", "0"]);
-    assert!(stderr(&none).contains("nothing to run"), "{}", stderr(&none));
+    assert_has(&stderr(&none), &["nothing to run"]);
 }
 
 #[test]
@@ -557,18 +506,16 @@ fn streams_of_tpch_queries_give_equal_answers_on_every_engine() {
     let (data, json) = (path("data"), path("throughput.json"));
     let numbers = "--scale 0.01 --streams 2 --seed 3 --bandwidth 100MB --pool-bytes 4MB";
     let engines = ["--engines", "datafusion,coscan", "--data", &data, "--json", &json];
-    let bench = [&["bench", "throughput"][..], &numbers.split(' ').collect::<Vec<_>>(), &engines];
+    let bench = [&["bench", "throughput"][..], &words(numbers), &engines];
     let shown = stdout(&run(&bench.concat()));
     let parts = ["datafusion", "relevance", "queries per hour x scale", "Q22", "answers equal"];
     for part in parts.into_iter().chain(["data still needed", "5 or more"]) {
         assert!(shown.contains(part), "{part} in\n{shown}");
     }
-    let reports: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
-    let reports = reports.as_array().unwrap();
+    let reports = reports(&json);
     let engines: Vec<_> = reports.iter().map(|report| report["engine"].as_str().unwrap()).collect();
     assert_eq!(engines, ["datafusion", "relevance"]);
-    for report in reports {
+    for report in &reports {
         assert_eq!(report["answers_equal"], true);
         let queries = report["queries"].as_array().unwrap();
         for stream in 0..2 {
@@ -590,5 +537,5 @@ fn streams_of_tpch_queries_give_equal_answers_on_every_engine() {
     let needed: Vec<_> = needed.collect();
     assert!(needed[0] == 0 && needed[1] > 0, "only coscan knows its scans: {needed:?}");
     let none = run(&["bench", "throughput", "--data", &data, "--streams", "0"]);
-    assert!(stderr(&none).contains("nothing to run"), "{}", stderr(&none));
+    assert_has(&stderr(&none), &["nothing to run"]);
 }

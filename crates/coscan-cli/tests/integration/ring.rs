@@ -1,15 +1,17 @@
 //! Several `coscan serve` processes that share reads, run by their command lines.
 #![cfg(all(unix, feature = "server"))]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use futures::future::join_all;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
+
+use crate::program::{self, assert_has, coscan, run, stderr, stdout};
 
 const SERVERS: usize = 3;
 const FILES: i64 = 12;
@@ -52,10 +54,10 @@ impl Ring {
             let rows = format!(
                 "SELECT value AS n, 'row number ' || value AS text FROM generate_series({first}, {last})"
             );
-            coscan(&["sql", "-q", "-e", &format!("COPY ({rows}) TO '{}'", path.display())]);
+            let copy = format!("COPY ({rows}) TO '{}'", path.display());
+            stdout(&run(&["sql", "-q", "-e", &copy]));
         }
-        let key = coscan(&["ring", "key"]);
-        std::fs::File::create(directory.path().join("ring.key")).unwrap().write_all(&key).unwrap();
+        std::fs::write(directory.path().join("ring.key"), stdout(&run(&["ring", "key"]))).unwrap();
         // All ports are bound at the same time, so that they differ.
         let ports: Vec<_> =
             (0..SERVERS).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
@@ -74,15 +76,9 @@ impl Ring {
     fn server(&self, server: usize) -> Server {
         let table = format!("t={}", self.path("t").display());
         let text = |path: &Path| path.display().to_string();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_coscan"));
-        command.args([
-            "serve",
-            "--insecure",
-            "--listen-postgres",
-            "127.0.0.1:0",
-            "--table",
-            &table,
-        ]);
+        let mut command = coscan();
+        command.args(["serve", "--insecure", "--listen-postgres", "127.0.0.1:0"]);
+        command.args(["--table", &table]);
         command.args(["--memory-bytes", "256MB", "--ring-listen", &self.addresses[server]]);
         command.args(["--ring-mode", self.mode]);
         command.args(["--ring-store", &text(self.directory.path())]);
@@ -112,8 +108,7 @@ impl Ring {
 
 impl Server {
     fn signal(&self, name: &str) {
-        let id = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+        program::signal(&self.process, name);
     }
 
     async fn client(&self) -> Client {
@@ -144,12 +139,6 @@ async fn number(client: &Client, query: &str) -> i64 {
 
 fn rounds() -> usize {
     std::env::var("COSCAN_RING_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap())
-}
-
-fn coscan(arguments: &[&str]) -> Vec<u8> {
-    let output = Command::new(env!("CARGO_BIN_EXE_coscan")).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    output.stdout
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -205,11 +194,9 @@ fn settings_that_make_no_sense_are_named_together() {
         "--ring-ca=/nowhere/ca",
         "--ring-join=a",
     ];
-    let output = Command::new(env!("CARGO_BIN_EXE_coscan")).args(check).args(wrong).output();
-    let text = String::from_utf8(output.unwrap().stderr).unwrap();
-    for part in ["ring.listen", "ring.join", "ring.ca and ring.certificate", "/nowhere/ring.key"] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+    let text = stderr(&run(&[&check[..], &wrong].concat()));
+    let parts = ["ring.listen", "ring.join", "ring.ca and ring.certificate", "/nowhere/ring.key"];
+    assert_has(&text, &parts);
 }
 
 #[test]
@@ -222,10 +209,9 @@ fn the_demonstration_shows_what_each_mode_reads_and_leaves_no_server() {
     let slow = "--store-bandwidth 20MB --store-latency 1ms --pool-bytes 2500kB --one-server";
     let mut arguments: Vec<_> = demo.split(' ').chain(slow.split(' ')).collect();
     arguments.extend(["--json", json.to_str().unwrap()]);
-    let table = String::from_utf8(coscan(&arguments)).unwrap();
+    let table = stdout(&run(&arguments));
     assert!(table.contains("from other servers [MB]"), "{table}");
-    let figures: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let figures = program::json(&json);
     let figures = figures.as_array().unwrap();
     let modes: Vec<_> = figures.iter().map(|figures| figures["mode"].as_str().unwrap()).collect();
     assert_eq!(modes, ["off", "direct", "circulate", "one server"]);

@@ -4,21 +4,20 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use tempfile::TempDir;
 
-fn coscan(arguments: &[&str], input: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_coscan"));
+#[cfg(unix)]
+use crate::program::signal;
+use crate::program::{coscan, failure, run, stderr, stdout};
+
+fn run_with(arguments: &[&str], input: &str) -> Output {
+    let mut command = coscan();
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     child.wait_with_output().unwrap()
-}
-
-fn texts(output: &Output) -> (String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (text(&output.stdout), text(&output.stderr))
 }
 
 /// A directory with a table and a users file.
@@ -26,8 +25,8 @@ fn directory() -> TempDir {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("t.parquet").display().to_string();
     let copy = format!("COPY (SELECT value AS n FROM generate_series(1, 1000)) TO '{path}'");
-    assert!(coscan(&["sql", "-q", "-e", &copy], "").status.success());
-    let user = coscan(&["user", "ann", "--table", "t"], "secret\n");
+    assert!(run(&["sql", "-q", "-e", &copy]).status.success());
+    let user = run_with(&["user", "ann", "--table", "t"], "secret\n");
     assert!(user.status.success());
     fs::write(directory.path().join("users.toml"), user.stdout).unwrap();
     directory
@@ -46,35 +45,34 @@ fn config(directory: &TempDir, more: &str) -> String {
 
 #[test]
 fn a_user_entry_holds_no_password() {
-    let (entry, _) = texts(&coscan(&["user", "ann"], "secret\n"));
+    let entry = stdout(&run_with(&["user", "ann"], "secret\n"));
     assert!(entry.starts_with("[users.\"ann\"]\nverifier = \"SCRAM-SHA-256$4096:"), "{entry}");
     assert!(!entry.contains("secret"));
-    assert!(!coscan(&["user", "ann"], "\n").status.success());
+    assert!(!run_with(&["user", "ann"], "\n").status.success());
 }
 
 #[test]
 fn check_says_all_that_is_wrong() {
     let directory = directory();
-    let right = coscan(&["serve", "--check", "--config", &config(&directory, "")], "");
-    assert!(right.status.success(), "{:?}", texts(&right));
+    let right = run(&["serve", "--check", "--config", &config(&directory, "")]);
+    assert!(right.status.success(), "{:?}", stderr(&right));
     let path = config(&directory, "");
     let arguments = ["serve", "--check", "--config", &path, "--table", "gone=/nowhere/*.parquet"];
-    let wrong = coscan(&[&arguments[..], &["--listen-postgres", "0.0.0.0:0"]].concat(), "");
-    let (_, text) = texts(&wrong);
-    assert!(!wrong.status.success());
+    let wrong = run(&[&arguments[..], &["--listen-postgres", "0.0.0.0:0"]].concat());
+    let text = failure(&wrong);
     assert!(text.contains("table gone") && text.contains("certificate"), "{text}");
     let table = directory.path().join("t.parquet").display().to_string();
     let replicas =
-        |replica: &str| coscan(&["serve", "--check", "--config", &path, "--replica", replica], "");
+        |replica: &str| run(&["serve", "--check", "--config", &path, "--replica", replica]);
     assert!(replicas(&format!("t={table}")).status.success());
-    let gone = texts(&replicas("t=/nowhere/x.parquet")).1;
+    let gone = stderr(&replicas("t=/nowhere/x.parquet"));
     assert!(gone.contains("table t") && gone.contains("/nowhere/x.parquet"), "{gone}");
-    let unnamed = texts(&replicas(&format!("u={table}"))).1;
+    let unnamed = stderr(&replicas(&format!("u={table}")));
     assert!(unnamed.contains("tables.\"u\" has no name or no location"), "{unnamed}");
-    let unknown = coscan(&["serve", "--check", "--config", &config(&directory, "x = 1")], "");
-    assert!(texts(&unknown).1.contains("unknown field `x`"), "{:?}", texts(&unknown));
+    let unknown = run(&["serve", "--check", "--config", &config(&directory, "x = 1")]);
+    assert!(stderr(&unknown).contains("unknown field `x`"), "{:?}", stderr(&unknown));
     let insecure = ["serve", "--insecure", "--listen-postgres", "0.0.0.0:0", "--check"];
-    assert!(texts(&coscan(&insecure, "")).1.contains("insecure"));
+    assert!(stderr(&run(&insecure)).contains("insecure"));
 }
 
 #[cfg(unix)]
@@ -82,7 +80,7 @@ fn check_says_all_that_is_wrong() {
 fn a_server_starts_reloads_and_stops_on_signals() {
     let directory = directory();
     let path = config(&directory, "");
-    let mut server = Command::new(env!("CARGO_BIN_EXE_coscan"))
+    let mut server = coscan()
         .args(["serve", "--config", &path])
         .args(cfg!(feature = "flight-sql").then_some("--listen-flight=127.0.0.1:0"))
         .stderr(Stdio::piped())
@@ -95,16 +93,13 @@ fn a_server_starts_reloads_and_stops_on_signals() {
             .find(|line| line.contains("Flight SQL clients connect to: grpc://127.0.0.1:"))
             .unwrap();
     }
-    let send = |signal: &str| {
-        let process = server.id().to_string();
-        assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
-    };
-    send("-HUP");
+    let send = |name: &str| signal(&server, name);
+    send("HUP");
     lines.find(|line| line.contains("configuration reloaded")).unwrap();
     fs::write(directory.path().join("users.toml"), "[users.ann]\nverifier = 'x'\n").unwrap();
-    send("-HUP");
+    send("HUP");
     lines.find(|line| line.contains("cannot reload") && line.contains("`ann`")).unwrap();
-    send("-TERM");
+    send("TERM");
     lines.find(|line| line.contains("stopping")).unwrap();
     assert!(server.wait().unwrap().success());
 }
@@ -120,7 +115,7 @@ fn message(kind: &str, body: &str) -> Vec<u8> {
 fn the_dashboard_is_served_and_lines_of_the_log_are_json_with_one_for_each_query() {
     let directory = directory();
     let table = format!("t={}", directory.path().join("t.parquet").display());
-    let mut server = Command::new(env!("CARGO_BIN_EXE_coscan"))
+    let mut server = coscan()
         .args(["serve", "--insecure", "--table", &table, "--log-format", "json"])
         .args(["--listen-postgres", "127.0.0.1:0", "--listen-http", "127.0.0.1:0"])
         .stderr(Stdio::piped())
@@ -153,8 +148,7 @@ fn the_dashboard_is_served_and_lines_of_the_log_are_json_with_one_for_each_query
     assert!(line["query_id"].is_u64() && line["seconds"].is_f64() && line["time"].is_string());
     assert!(!line.to_string().contains("SELECT"), "{line}");
 
-    let process = server.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+    signal(&server, "TERM");
     find("stopping");
     assert!(server.wait().unwrap().success());
 }

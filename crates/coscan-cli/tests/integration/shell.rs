@@ -1,33 +1,27 @@
 //! `coscan sql` with unusual names, files, settings, memory limits and nesting depth.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use tempfile::TempDir;
 
+use crate::program::{self, coscan, stderr, stdout};
+
 /// Runs `coscan sql` in a directory.
 fn sql(directory: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_coscan"));
-    command.current_dir(directory).stdin(Stdio::null());
-    command.args(["sql", "-q", "--format", "csv"]).args(arguments).output().unwrap()
+    let mut command = coscan();
+    command.current_dir(directory).args(["sql", "-q", "--format", "csv"]);
+    command.args(arguments).output().unwrap()
 }
 
 /// Returns the output of a successful run.
 fn answer(directory: &Path, arguments: &[&str]) -> String {
-    let output = sql(directory, arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", errors(&output));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn errors(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
+    stdout(&sql(directory, arguments))
 }
 
 /// Returns the error output of a failed run.
 fn failure(directory: &Path, arguments: &[&str]) -> String {
-    let output = sql(directory, arguments);
-    assert!(!output.status.success(), "{arguments:?}");
-    errors(&output)
+    program::failure(&sql(directory, arguments))
 }
 
 /// A directory with files that have the rows of queries.
@@ -77,8 +71,8 @@ fn a_table_that_cannot_be_refreshed_says_so_once() {
     let script =
         format!("SET coscan.refresh_interval = '0s'; {count} {no_parquet} {count} {count}");
     let output = sql(directory.path(), &["-t", "t=t/", "-e", &script]);
-    assert!(output.status.success(), "{}", errors(&output));
-    let text = errors(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stderr(&output);
     let about = |line: &&str| line.starts_with("warning: t keeps its last list of files: ");
     assert_eq!(text.lines().filter(about).count(), 1, "{text}");
     assert!(text.contains("2.parquet"), "{text}");
@@ -180,16 +174,10 @@ fn a_large_result_is_printed_as_a_table_with_little_memory() {
     let rows = "SELECT value AS n, repeat(md5(cast(value AS varchar)), 30) AS s FROM generate_series(1, 30000)";
     let directory = files(&[("t.parquet", rows)]);
     let arguments = ["sql", "-q", "--memory", "24MB", "--max-rows", "0"];
-    let output = Command::new(env!("CARGO_BIN_EXE_coscan"))
-        .args(arguments)
-        .args(["-e", "SELECT * FROM 't.parquet'"])
-        .current_dir(directory.path())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", errors(&output));
-    let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"| "));
-    assert_eq!(lines.count(), 30_001);
+    let mut command = coscan();
+    command.args(arguments).args(["-e", "SELECT * FROM 't.parquet'"]).current_dir(directory.path());
+    let table = stdout(&command.output().unwrap());
+    assert_eq!(table.lines().filter(|line| line.starts_with("| ")).count(), 30_001);
 }
 
 #[test]

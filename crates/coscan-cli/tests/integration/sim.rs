@@ -1,30 +1,24 @@
 //! `coscan sim`, run by its command line.
 
-use std::process::{Command, Output, Stdio};
+#[cfg(unix)]
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
+
+use crate::program::{self, run};
 
 const EXAMPLE: &str = include_str!("../../src/sim/example.toml");
 const EXAMPLE_OUTPUT: &str = include_str!("../../src/sim/example.txt");
 
-fn coscan(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_coscan"));
-    command.stdin(Stdio::null()).args(arguments).output().unwrap()
-}
-
 fn stdout(arguments: &[&str]) -> String {
-    let output = coscan(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    program::stdout(&run(arguments))
 }
 
-/// Returns the error output of a failed run.
+/// Returns the error output of a failed run, which prints nothing else.
 fn failure(arguments: &[&str]) -> String {
-    let output = coscan(arguments);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && output.stdout.is_empty(), "{arguments:?}: {text}");
-    assert!(!text.contains("panicked"), "{text}");
-    text
+    let output = run(arguments);
+    assert!(output.stdout.is_empty(), "{output:?}");
+    program::failure(&output)
 }
 
 #[test]
@@ -67,8 +61,7 @@ fn a_run_writes_json_a_page_and_pictures() {
     let shown = stdout(&[&run[..], &files[..]].concat());
     assert!(shown.contains("Averages over 2 seeds."), "{shown}");
 
-    let runs: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let runs = program::json(&json);
     assert_eq!(runs["experiment"], "cs04-figure3");
     let named: Vec<(&str, u64)> = runs["runs"]
         .as_array()
@@ -118,9 +111,8 @@ fn wrong_input_is_named_with_what_to_write_instead() {
 fn an_interrupt_ends_a_long_run() {
     use std::os::unix::process::ExitStatusExt;
 
-    let mut child = Command::new(env!("CARGO_BIN_EXE_coscan"))
+    let mut child = program::coscan()
         .args(["sim", "run", "cs07-figure5", "--seeds", "100000"])
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

@@ -35,57 +35,28 @@ pub(super) trait Returned {
     fn reply(&self) -> Option<Reply>;
 }
 
+macro_rules! returned_as_is {
+    ($($value:ty => $reply:ident),*) => {$(
+        impl Returned for $value {
+            fn reply(&self) -> Option<Reply> {
+                Some(Reply::$reply(Self::clone(self)))
+            }
+        }
+    )*};
+}
+
+returned_as_is!(PageId => Pages, Vec<ChunkIndex> => Chunks, bool => Taken, TableId => Table);
+returned_as_is!(ScanId => Scan, u64 => Bytes, TicketId => Ticket);
+
 impl Returned for () {
     fn reply(&self) -> Option<Reply> {
         None
     }
 }
 
-impl Returned for PageId {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Pages(*self))
-    }
-}
-
 impl Returned for (TableId, PageId) {
     fn reply(&self) -> Option<Reply> {
         Some(Reply::Layout(self.0, self.1))
-    }
-}
-
-impl Returned for Vec<ChunkIndex> {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Chunks(self.clone()))
-    }
-}
-
-impl Returned for bool {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Taken(*self))
-    }
-}
-
-impl Returned for TableId {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Table(*self))
-    }
-}
-
-impl Returned for ScanId {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Scan(*self))
-    }
-}
-
-impl Returned for u64 {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Bytes(*self))
-    }
-}
-
-impl Returned for TicketId {
-    fn reply(&self) -> Option<Reply> {
-        Some(Reply::Ticket(*self))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The distance that `relevance` reads ahead of scans on a device that takes many loads at once.
 
-use crate::world::{Disk, SPACE_TIMEOUT_NS, Seeded, World, table, worker};
+use crate::world::{Disk, SPACE_TIMEOUT_NS, World, table, worker};
 use coscan_core::*;
 
 const LOADS: usize = 6;
@@ -22,7 +22,7 @@ fn loads(policy: PolicyKind, scans: &[u64], pool_bytes: u64, ns: u64) -> Vec<usi
 }
 
 fn scattered() -> Disk {
-    Disk::Scattered { random: Seeded(1), ns_max: 1_000 }
+    Disk::Scattered { random: SplitMix64(1), ns_max: 1_000 }
 }
 
 fn loads_for(world: &World, scan: ScanId) -> usize {

@@ -1,13 +1,13 @@
 //! Golden decision traces: the decisions of each policy on one workload, line by line. When a policy is meant to
 //! change, run with `INSTA_UPDATE=always` and read the difference.
 
-use crate::world::{WorkerProfile, World, table, worker};
+use crate::world::{WorkerProfile, World, worker};
 use coscan_core::*;
 
 /// 12 chunks of 3 columns (10, 20 and 40 bytes), a pool of a third of them, two loads at once, four scans.
 fn trace(policy: PolicyKind) -> String {
-    let mut world = World::new(policy.build(), 12 * 70 / 3, 2);
-    let table = world.add_table(&table(12, &[10, 20, 40]));
+    let (mut world, table) =
+        World::new(policy.build(), 12 * 70 / 3, 2).with_table(12, &[10, 20, 40]);
     world.start(table, &[0, 1], 0..120, &[worker(60)]);
     world.drive_until(100);
     world.start(table, &[1, 2], 0..120, &[worker(90), worker(110)]);

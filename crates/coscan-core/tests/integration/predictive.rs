@@ -15,8 +15,7 @@ fn world(switches: Switches, pool_bytes: u64) -> World {
 
 /// A world in which a scan has reached chunk 6 of 20, and another one of the same chunks is about to start behind it.
 fn one_ahead(policy: PolicyKind) -> (World, TableId) {
-    let mut world = World::new(policy.build(), 80, 1);
-    let table = world.add_table(&table(20, &[10]));
+    let (mut world, table) = World::new(policy.build(), 80, 1).with_table(20, &[10]);
     world.start(table, &[0], 0..200, &[worker(SECOND)]);
     world.drive_until(6 * SECOND + 100);
     assert!(world.evicted().is_empty(), "0 to 7 are in the pool");
@@ -68,8 +67,8 @@ fn sampling_reads_less_than_least_recently_used_does() {
 #[test]
 fn short_first_reads_for_the_scan_with_fewest_rows_to_go() {
     let order_of_first_chunks = |short_first| {
-        let mut world = world(Switches { short_first, ..Switches::NONE }, 1_000);
-        let table = world.add_table(&table(40, &[10]));
+        let (mut world, table) =
+            world(Switches { short_first, ..Switches::NONE }, 1_000).with_table(40, &[10]);
         world.start(table, &[0], 0..100, &[worker(SECOND)]);
         world.drive_until(5);
         world.start(table, &[0], 100..300, &[worker(SECOND)]);
@@ -85,8 +84,8 @@ fn short_first_reads_for_the_scan_with_fewest_rows_to_go() {
 #[test]
 fn an_opportunistic_scan_goes_on_where_something_is_in_the_pool() {
     let deliveries_of_second = |opportunistic, order| {
-        let mut world = world(Switches { opportunistic, ..Switches::NONE }, 1_000);
-        let table = world.add_table(&table(6, &[10]));
+        let (mut world, table) =
+            world(Switches { opportunistic, ..Switches::NONE }, 1_000).with_table(6, &[10]);
         world.start(table, &[0], 30..60, &[worker(SECOND)]);
         world.drive();
         let scan = world.try_start(table, &[0], vec![0..60], order, &[worker(1)]).unwrap();
@@ -102,8 +101,7 @@ fn an_opportunistic_scan_goes_on_where_something_is_in_the_pool() {
 fn a_scan_is_held_back_for_part_of_its_time_only() {
     let ends = |throttling| {
         let mut world = world(Switches { throttling, ..Switches::NONE }, 60);
-        world.disk =
-            crate::world::Disk::Scattered { random: crate::world::Seeded(1), ns_max: SECOND / 2 };
+        world.disk = crate::world::Disk::Scattered { random: SplitMix64(1), ns_max: SECOND / 2 };
         let table = world.add_table(&table(100, &[10]));
         let ahead = world.start(table, &[0], 0..1_000, &[worker(SECOND / 10)]);
         world.drive_until(10 * SECOND);

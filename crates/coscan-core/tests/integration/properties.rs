@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::world::{Disk, Seeded, WorkerProfile, World};
+use crate::world::{Disk, WorkerProfile, World};
 use coscan_core::log::Log;
 use coscan_core::*;
 use proptest::prelude::*;
@@ -258,7 +258,7 @@ fn any_case(faults: bool) -> impl Strategy<Value = Case> {
 }
 
 fn layout(case: &TableCase) -> Arc<Layout> {
-    let mut sizes = Seeded(case.sizes);
+    let mut sizes = SplitMix64(case.sizes);
     let mut builder = Layout::builder(case.groups.len());
     let mut slices: Vec<Vec<Vec<PageIndex>>> = vec![Vec::new(); case.chunks];
     for (group, pages) in case.groups.iter().enumerate() {
@@ -296,7 +296,7 @@ fn groups_of(scan: &ScanCase, layout: &Layout) -> Vec<u32> {
 }
 
 fn some_pages(layout: &Layout, seed: u64) -> Vec<PageIndex> {
-    let mut random = Seeded(seed);
+    let mut random = SplitMix64(seed);
     let pages = (0..layout.page_count()).map(PageIndex::from_usize);
     pages.filter(|_| random.below(3) == 0).collect()
 }
@@ -338,9 +338,10 @@ impl Run {
         let (policy, loads) = (policy.build(), case.loads_in_flight_max);
         let mut world = World::with_workers(policy, pool_bytes, loads, active_workers_max);
         if case.scattered_ns > 0 {
-            world.disk = Disk::Scattered { random: Seeded(case.seed), ns_max: case.scattered_ns };
+            world.disk =
+                Disk::Scattered { random: SplitMix64(case.seed), ns_max: case.scattered_ns };
         }
-        world.batches = case.batches.then_some(Seeded(case.seed));
+        world.batches = case.batches.then_some(SplitMix64(case.seed));
         if let Some(memory) = &case.memory {
             world.memory.held_ns = Some(memory.held_ns);
             let limits = MemoryLimits {

@@ -1,13 +1,12 @@
 //! Decision logs: text and back, and the errors for a log that does not replay.
 
-use crate::world::{World, table, worker};
+use crate::world::{World, worker};
 use coscan_core::log::{Command, Entry, Log, ReadLogError, ReplayError, Reply, VERSION};
 use coscan_core::*;
 
 /// Two scans in a pool of half of what they read, and one that is refused.
 fn recorded(policy: PolicyKind) -> Log {
-    let mut world = World::new(policy.build(), 4 * 30, 2);
-    let table = world.add_table(&table(8, &[10, 20]));
+    let (mut world, table) = World::new(policy.build(), 4 * 30, 2).with_table(8, &[10, 20]);
     world.start(table, &[0, 1], 0..80, &[worker(60)]);
     world.drive_until(100);
     world.start(table, &[1], 20..80, &[worker(15), worker(25)]);

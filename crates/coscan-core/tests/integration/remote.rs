@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::world::{spec, table};
 use coscan_core::*;
 
 const CHUNK_BYTES: u64 = 100;
@@ -12,27 +13,10 @@ const NOW: Time = Time(0);
 
 /// A manager with a table of chunks of one page each; page and chunk have the same number.
 fn manager(pool_chunks: u64, config: Config) -> (ActiveBufferManager, TableId) {
-    let mut layout = Layout::builder(1);
-    for _ in 0..10 {
-        let page = layout.add_page(GroupIndex(0), CHUNK_BYTES);
-        layout.add_chunk(10, vec![vec![page]]);
-    }
     let config = Config { pool_bytes: pool_chunks * CHUNK_BYTES, ..config };
     let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());
-    let (table, _) = manager.register_layout(&Arc::new(layout.build()), DeviceId(0));
+    let (table, _) = manager.register_layout(&table(10, &[CHUNK_BYTES]), DeviceId(0));
     (manager, table)
-}
-
-fn spec(table: TableId, chunks: std::ops::Range<u32>) -> ScanSpec {
-    ScanSpec {
-        table,
-        groups: vec![GroupIndex(0)],
-        chunks: vec![ChunkIndex(chunks.start)..ChunkIndex(chunks.end)],
-        order: Order::Any,
-        workers: 1,
-        weight: 1,
-        pages: None,
-    }
 }
 
 /// Starts a scan whose worker asks for its first chunk.

@@ -8,8 +8,8 @@ const SECOND: u64 = 1_000_000_000;
 
 /// The reads of a table of two pages by scans that arrive this many seconds apart.
 fn reads_of_small_table(seconds_apart: u64, arrivals: u64) -> usize {
-    let mut world = World::new(PolicyKind::Relevance.build(), 100, 1);
-    let large = world.add_table(&table(400, &[10]));
+    let (mut world, large) =
+        World::new(PolicyKind::Relevance.build(), 100, 1).with_table(400, &[10]);
     let small = world.add_table(&table(2, &[10]));
     world.start(large, &[0], 0..4000, &[worker(SECOND)]);
     world.start(large, &[0], 0..4000, &[NEVER]);

@@ -9,8 +9,7 @@ fn world(pool_bytes: u64) -> World {
 
 #[test]
 fn a_tiny_scan_is_read_for_while_enough_is_being_read_for_others() {
-    let mut world = world(10_000);
-    let table = world.add_table(&table(40, &[100]));
+    let (mut world, table) = world(10_000).with_table(40, &[100]);
     world.start(table, &[0], 0..390, &[worker(1_000)]);
     world.drive_until(10);
     let tiny = world.start(table, &[0], 390..400, &[worker(1)]);
@@ -21,8 +20,7 @@ fn a_tiny_scan_is_read_for_while_enough_is_being_read_for_others() {
 
 #[test]
 fn a_load_that_a_tiny_scan_waits_for_is_escalated_and_others_are_not() {
-    let mut world = world(10_000);
-    let table = world.add_table(&table(40, &[100]));
+    let (mut world, table) = world(10_000).with_table(40, &[100]);
     world.start(table, &[0], 0..400, &[worker(1_000)]);
     world.drive_until(10);
     world.start(table, &[0], 0..10, &[worker(1)]);
@@ -39,8 +37,7 @@ fn no_load_for_a_tiny_scan_passes_one_that_is_overdue() {
     const LOAD_NS: u64 = 10 * SPACE_TIMEOUT_NS;
     for (starts, loads_before_the_first_ends) in [(SPACE_TIMEOUT_NS - 1, 2), (SPACE_TIMEOUT_NS, 1)]
     {
-        let mut world = world(100 * LOAD_NS);
-        let table = world.add_table(&table(40, &[LOAD_NS]));
+        let (mut world, table) = world(100 * LOAD_NS).with_table(40, &[LOAD_NS]);
         world.start(table, &[0], 0..390, &[worker(1_000)]);
         world.drive_until(starts);
         let tiny = world.start(table, &[0], 390..400, &[worker(1)]);
@@ -88,8 +85,7 @@ fn loads(manager: &mut ActiveBufferManager) -> Vec<(LoadId, bool)> {
 
 #[test]
 fn loads_that_become_urgent_make_room_for_no_more_than_as_many_again() {
-    let mut world = world(10_000);
-    let table = world.add_table(&table(40, &[100]));
+    let (mut world, table) = world(10_000).with_table(40, &[100]);
     world.start(table, &[0], 0..400, &[worker(1_000)]);
     for (now, chunk) in [(10, 0), (20, 1)] {
         world.drive_until(now);
@@ -102,8 +98,7 @@ fn loads_that_become_urgent_make_room_for_no_more_than_as_many_again() {
 
 #[test]
 fn a_scan_is_short_relative_to_the_longest_running_one() {
-    let mut world = world(10_000);
-    let table = world.add_table(&table(80, &[100]));
+    let (mut world, table) = world(10_000).with_table(80, &[100]);
     let [long, short, tiny] =
         [0..800, 0..50, 0..20].map(|rows| world.start(table, &[0], rows, &[worker(1_000_000)]));
     let classes = |world: &World| [long, short, tiny].map(|scan| world.manager.priority_of(scan));
@@ -261,8 +256,7 @@ fn a_selection_is_registered_in_steps() {
 #[test]
 fn pages_that_scans_in_order_need_last_are_evicted() {
     const SECOND: u64 = 1_000_000_000;
-    let mut world = world(80);
-    let table = world.add_table(&table(20, &[10]));
+    let (mut world, table) = world(80).with_table(20, &[10]);
     let in_order = |world: &mut World| {
         let rows = std::iter::once(0..200).collect();
         world.try_start(table, &[0], rows, Order::InOrder, &[worker(SECOND)]).unwrap()

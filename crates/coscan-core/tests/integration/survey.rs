@@ -1,9 +1,10 @@
 //! The picture of a table, and the reasons why its scans wait.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
+use crate::world::{spec, table};
 use coscan_core::{
-    Action, ActiveBufferManager, ChunkIndex, Config, DeviceId, GroupIndex, Layout, LoadId, MapCell,
-    Order, PolicyKind, PoolMapBuilder, ScanId, ScanSpec, TableId, Time, WaitsFor, WorkerIndex,
+    Action, ActiveBufferManager, ChunkIndex, Config, DeviceId, GroupIndex, LoadId, MapCell,
+    PolicyKind, PoolMapBuilder, ScanId, ScanSpec, TableId, Time, WaitsFor, WorkerIndex,
 };
 
 const WORKER: WorkerIndex = WorkerIndex(0);
@@ -11,13 +12,8 @@ const PAGE_BYTES: u64 = 100;
 
 /// A table of two column groups with a page each in every chunk.
 fn manager(chunks: usize, config: Config) -> (ActiveBufferManager, TableId) {
-    let mut layout = Layout::builder(2);
-    for _ in 0..chunks {
-        let pages = [0, 1].map(|group| vec![layout.add_page(GroupIndex(group), PAGE_BYTES)]);
-        layout.add_chunk(10, pages.to_vec());
-    }
     let mut manager = ActiveBufferManager::new(config, PolicyKind::Relevance.build());
-    let (table, _) = manager.register_layout(&layout.build(), DeviceId(0));
+    let (table, _) = manager.register_layout(&table(chunks, &[PAGE_BYTES; 2]), DeviceId(0));
     (manager, table)
 }
 
@@ -31,15 +27,8 @@ fn start(
     groups: &[u32],
     chunks: std::ops::Range<u32>,
 ) -> ScanId {
-    let spec = ScanSpec {
-        table,
-        groups: groups.iter().copied().map(GroupIndex).collect(),
-        chunks: vec![ChunkIndex(chunks.start)..ChunkIndex(chunks.end)],
-        order: Order::Any,
-        workers: 1,
-        weight: 1,
-        pages: None,
-    };
+    let groups = groups.iter().copied().map(GroupIndex).collect();
+    let spec = ScanSpec { groups, ..spec(table, chunks) };
     manager.start_scan(Time(0), &spec).unwrap()
 }
 

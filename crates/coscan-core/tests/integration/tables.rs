@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
+use crate::world::spec;
 use coscan_core::*;
 
 fn manager(policy: PolicyKind) -> ActiveBufferManager {
@@ -12,18 +13,6 @@ fn manager(policy: PolicyKind) -> ActiveBufferManager {
 /// A chunk of one column with one page.
 fn chunk(page: PageId) -> ChunkSpec {
     ChunkSpec { rows: 10, slices: vec![vec![page]] }
-}
-
-fn spec(table: TableId, chunks: std::ops::Range<u32>) -> ScanSpec {
-    ScanSpec {
-        table,
-        groups: vec![GroupIndex(0)],
-        chunks: vec![ChunkIndex(chunks.start)..ChunkIndex(chunks.end)],
-        order: Order::Any,
-        workers: 1,
-        weight: 1,
-        pages: None,
-    }
 }
 
 /// Runs a scan to its end. Returns the chunks that it was handed and the number of pages read.

@@ -10,32 +10,31 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::{
     ChildrenPropertiesMode, replace_children_if_necessary,
 };
-use datafusion::physical_plan::{
-    EmptyRecordBatchStream, ExecutionPlan, ReplaceChildrenOptions, displayable,
-};
+use datafusion::physical_plan::{EmptyRecordBatchStream, ReplaceChildrenOptions, displayable};
 use futures::TryStreamExt;
 
 use super::leaf::LeafExec;
+use crate::operator::Plan;
 
 /// A plan of one partition that is executed over the rows of a chunk (its [`LeafExec`]s). Joins in it may also read
 /// rows that are the same for all chunks. Each execution has inputs and metrics of its own.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkPlan {
-    plan: Arc<dyn ExecutionPlan>,
+    plan: Plan,
 }
 
 impl ChunkPlan {
-    pub(super) fn new(plan: Arc<dyn ExecutionPlan>) -> Self {
+    pub(super) fn new(plan: Plan) -> Self {
         Self { plan }
     }
 
-    pub(super) fn plan(&self) -> &Arc<dyn ExecutionPlan> {
+    pub(super) fn plan(&self) -> &Plan {
         &self.plan
     }
 
     /// Replaces the leaves for collected rows by other plans, from left to right. Joins collect the rows of these plans
     /// once for all executions.
-    pub(super) fn with_collected(&self, collected: &[Arc<dyn ExecutionPlan>]) -> Result<Self> {
+    pub(super) fn with_collected(&self, collected: &[Plan]) -> Result<Self> {
         let mut collected = collected.iter().cloned();
         let replace = &mut |leaf: &LeafExec| leaf.is_collected().then(|| collected.next());
         Ok(Self { plan: with_leaves(&self.plan, replace)? })
@@ -43,11 +42,7 @@ impl ChunkPlan {
 
     /// The plan over all rows of its tables at once. The leaves of chunks and those for collected rows are replaced by
     /// plans, each from left to right. It may require them in one partition.
-    pub(super) fn over_whole(
-        &self,
-        tables: &[Arc<dyn ExecutionPlan>],
-        collected: &[Arc<dyn ExecutionPlan>],
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(super) fn over_whole(&self, tables: &[Plan], collected: &[Plan]) -> Result<Plan> {
         let (mut tables, mut collected) = (tables.iter().cloned(), collected.iter().cloned());
         let replace = &mut |leaf: &LeafExec| match leaf.is_collected() {
             true => Some(collected.next()),
@@ -92,7 +87,7 @@ impl fmt::Display for ChunkPlan {
 }
 
 /// Formats a plan in one line, each operator before its inputs.
-fn in_one_line(plan: &Arc<dyn ExecutionPlan>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn in_one_line(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{}", displayable(plan.as_ref()).one_line().to_string().trim_end())?;
     match plan.children().as_slice() {
         [] => Ok(()),
@@ -112,9 +107,9 @@ fn in_one_line(plan: &Arc<dyn ExecutionPlan>, f: &mut fmt::Formatter<'_>) -> fmt
 
 /// Replaces some leaves of a plan.
 fn with_leaves(
-    plan: &Arc<dyn ExecutionPlan>,
-    replace: &mut impl FnMut(&LeafExec) -> Option<Option<Arc<dyn ExecutionPlan>>>,
-) -> Result<Arc<dyn ExecutionPlan>> {
+    plan: &Plan,
+    replace: &mut impl FnMut(&LeafExec) -> Option<Option<Plan>>,
+) -> Result<Plan> {
     match plan.downcast_ref::<LeafExec>().and_then(&mut *replace) {
         Some(Some(input)) => return Ok(input),
         Some(None) => return internal_err!("a leaf without an input"),
@@ -126,10 +121,7 @@ fn with_leaves(
 }
 
 /// Finds the joins that have rows of the chunk on one side only. A join comes before the joins above it.
-fn find_collecting<'a>(
-    plan: &'a Arc<dyn ExecutionPlan>,
-    found: &mut Vec<&'a Arc<dyn ExecutionPlan>>,
-) {
+fn find_collecting<'a>(plan: &'a Plan, found: &mut Vec<&'a Plan>) {
     let mut reads_chunk = Vec::new();
     for child in plan.children() {
         find_collecting(child, found);
@@ -143,7 +135,7 @@ fn find_collecting<'a>(
 }
 
 /// Collects the schemas of the leaves of a plan, from left to right.
-fn find_leaves(plan: &Arc<dyn ExecutionPlan>, schemas: &mut Vec<SchemaRef>) {
+fn find_leaves(plan: &Plan, schemas: &mut Vec<SchemaRef>) {
     if plan.is::<LeafExec>() {
         schemas.push(plan.schema());
     }
@@ -152,9 +144,9 @@ fn find_leaves(plan: &Arc<dyn ExecutionPlan>, schemas: &mut Vec<SchemaRef>) {
 
 /// The plan over these rows, or `None` if it does not read them.
 fn with_inputs(
-    plan: &Arc<dyn ExecutionPlan>,
+    plan: &Plan,
     inputs: &mut impl Iterator<Item = SendableRecordBatchStream>,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+) -> Result<Option<Plan>> {
     if let Some(leaf) = plan.downcast_ref::<LeafExec>() {
         return match inputs.next() {
             Some(input) => Ok(Some(Arc::new(leaf.with_rows(input)))),
@@ -186,6 +178,7 @@ mod tests {
     use datafusion::arrow::datatypes::{DataType, Field, Schema};
     use datafusion::common::{JoinType, NullEquality};
     use datafusion::physical_expr::expressions::Column;
+    use datafusion::physical_plan::ExecutionPlan;
     use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
     use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
@@ -221,7 +214,7 @@ mod tests {
         }
     }
 
-    fn join(left: Arc<dyn ExecutionPlan>, right: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    fn join(left: Plan, right: Plan) -> Plan {
         let key = || Arc::new(Column::new("key", 0)) as _;
         let join = HashJoinExec::try_new(
             left,
@@ -251,7 +244,7 @@ mod tests {
         let inputs = rows.map(|row| {
             let rows = vec![Arc::new(row) as _];
             let plan = StreamingTableExec::try_new(schema(), rows, None, [], false, None);
-            Arc::new(plan.unwrap()) as Arc<dyn ExecutionPlan>
+            Arc::new(plan.unwrap()) as Plan
         });
         let plan = ChunkPlan::new(plan).with_collected(&inputs).unwrap();
         let context = Arc::default();

@@ -2,7 +2,6 @@
 //! at the borders of chunks.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
@@ -10,9 +9,10 @@ use coscan_runtime::core::ChunkIndex;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
-use datafusion::execution::RecordBatchStream;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
-use futures::Stream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::stream;
 
 use super::borders::Borders;
 use crate::execution::chunk_reader::ChunkReader;
@@ -106,8 +106,11 @@ impl RowsLoan {
 
     /// The rows of the current chunk between its first and its last key. The stream gives `rows` back when it is
     /// dropped.
-    pub(super) fn lend(&self, rows: ChunkRows) -> InnerRows {
-        InnerRows { schema: Arc::clone(&rows.schema), rows: Some(rows), lender: self.clone() }
+    pub(super) fn lend(&self, rows: ChunkRows) -> SendableRecordBatchStream {
+        let schema = rows.schema();
+        let mut lent = LentRows { rows: Some(rows), lender: self.clone() };
+        let inner = stream::poll_fn(move |context| lent.poll_inner(context));
+        Box::pin(RecordBatchStreamAdapter::new(schema, inner))
     }
 
     /// The rows that were given back, or `None` if they are still lent.
@@ -116,32 +119,20 @@ impl RowsLoan {
     }
 }
 
-/// The rows of a chunk between its first and its last key.
-pub(super) struct InnerRows {
-    schema: SchemaRef,
-    /// `None` once the stream is dropped.
+/// The rows of a chunk that is being read.
+struct LentRows {
+    /// `None` once they are given back.
     rows: Option<ChunkRows>,
     lender: RowsLoan,
 }
 
-impl Stream for InnerRows {
-    type Item = Result<RecordBatch>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match &mut self.rows {
-            Some(rows) => rows.poll_inner(context),
-            None => Poll::Ready(None),
-        }
+impl LentRows {
+    fn poll_inner(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        self.rows.as_mut().map_or(Poll::Ready(None), |rows| rows.poll_inner(context))
     }
 }
 
-impl RecordBatchStream for InnerRows {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-}
-
-impl Drop for InnerRows {
+impl Drop for LentRows {
     fn drop(&mut self) {
         *self.lender.0.lock().unwrap_or_else(PoisonError::into_inner) = self.rows.take();
     }

@@ -45,7 +45,7 @@ pub(crate) struct ClusteredTable {
 impl Clustering {
     /// Clusters the tables of scans by the chunks of the table with the fewest. A joint chunk is one of these chunks,
     /// with the rows of the other tables that have the same keys. Returns `None` if there would be one joint chunk
-    /// only, or tables have some of their files in common.
+    /// only, tables have some of their files in common, or rows of a table are deleted.
     pub(crate) fn new(scanned: Vec<ClusteredTable>, options: SortOptions) -> Result<Option<Self>> {
         let mut tables: Vec<ClusteredTable> = Vec::new();
         let mut table_of_scans = Vec::with_capacity(scanned.len());
@@ -55,6 +55,10 @@ impl Clustering {
             if same.is_none() {
                 tables.push(table);
             }
+        }
+        // The rows at which keys begin are found by position in the stored rows.
+        if tables.iter().any(|table| table.parquet().has_deleted_rows()) {
+            return Ok(None);
         }
         let files = tables.iter().flat_map(|table| table.parquet().parquet_files());
         let mut files: Vec<_> = files.map(|file| file.version()).collect();

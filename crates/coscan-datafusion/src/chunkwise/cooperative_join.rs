@@ -1,33 +1,22 @@
 //! Joins of tables that are clustered on one key, joint chunk by joint chunk.
 
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use datafusion::common::internal_err;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::coop::cooperative;
-use datafusion::physical_plan::execution_plan::EmissionType;
-use datafusion::physical_plan::metrics::{
-    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
-};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
-    ReplaceChildrenOptions,
-};
-use futures::{StreamExt as _, TryStreamExt, stream};
+use datafusion::physical_expr::{Distribution, EquivalenceProperties};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 
 use super::chunk_plan::ChunkPlan;
 use super::clustering::Clustering;
-use super::joining::{Joining, WholeTables};
+use super::joining::{IsExecuted, Joining, WholeTables};
 use super::needed::Needed;
-use super::output::one_partition;
+use super::output::{one_partition, started_late};
 use crate::execution::exec::SharedScanExec;
 use crate::execution::metrics::ScanCounts;
+use crate::operator::{Operator, OperatorExec, Plan};
 
 /// Joins tables that are clustered on one key, in joint chunks that hold all rows of their keys: the Cooperative Merge
 /// Join [CS11 ch. 5]. All tables are one scan of the scheduler, which gives joint chunks in any order, and shares what
@@ -45,176 +34,98 @@ use crate::execution::metrics::ScanCounts;
 /// | `per_chunk` | the operators that each joint chunk goes through, each before its inputs |
 ///
 /// EXPLAIN ANALYZE adds the figures of a scan, see [`SharedScanExec`].
-#[derive(Debug)]
-pub(crate) struct CooperativeJoinExec {
-    /// A [`SharedScanExec`] in any order for each of the scans, followed by the plans of one partition that joins
-    /// collect once, from left to right.
-    children: Vec<Arc<dyn ExecutionPlan>>,
+pub(crate) type CooperativeJoinExec = OperatorExec<CooperativeJoin>;
+
+/// The part of [`CooperativeJoinExec`] that other operators do not have. Its inputs are a [`SharedScanExec`] in any
+/// order for each of the scans, followed by the plans of one partition that joins collect once, from left to right.
+#[derive(Clone, Debug)]
+pub(crate) struct CooperativeJoin {
     scan_count: usize,
     clustering: Arc<Clustering>,
     needed: Arc<Needed>,
     filling: ChunkPlan,
     properties: Arc<PlanProperties>,
-    metrics: ExecutionPlanMetricsSet,
     /// Whether an execution found that the tables are not clustered, and joined them as a whole.
-    was_whole: Arc<AtomicBool>,
+    was_whole: IsExecuted,
 }
 
-impl CooperativeJoinExec {
+impl CooperativeJoin {
     /// Creates the join from a plan whose leaves ([`LeafExec`](super::leaf::LeafExec)) stand for the scans and for the
     /// plans to collect, from left to right.
-    pub(crate) fn new(
-        plan: Arc<dyn ExecutionPlan>,
-        scans: Vec<Arc<dyn ExecutionPlan>>,
-        collected: Vec<Arc<dyn ExecutionPlan>>,
+    pub(crate) fn above(
+        plan: Plan,
+        scans: Vec<SharedScanExec>,
+        collected: Vec<Plan>,
         clustering: Clustering,
         needed: Needed,
-    ) -> Self {
-        let equivalence = EquivalenceProperties::new(plan.schema());
-        Self {
+    ) -> Result<CooperativeJoinExec> {
+        let operator = Self {
             scan_count: scans.len(),
-            children: scans.into_iter().chain(collected).collect(),
             clustering: Arc::new(clustering),
             needed: Arc::new(needed),
+            properties: one_partition(EquivalenceProperties::new(plan.schema())),
             filling: ChunkPlan::new(plan),
-            properties: Arc::new(one_partition(equivalence, EmissionType::Incremental)),
-            metrics: ExecutionPlanMetricsSet::new(),
-            was_whole: Arc::default(),
-        }
-    }
-
-    fn with_children(
-        &self,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let changed = Self {
-            children,
-            scan_count: self.scan_count,
-            clustering: Arc::clone(&self.clustering),
-            needed: Arc::clone(&self.needed),
-            filling: self.filling.clone(),
-            properties: Arc::clone(&self.properties),
-            metrics: ExecutionPlanMetricsSet::new(),
-            was_whole: Arc::default(),
+            was_whole: IsExecuted::default(),
         };
-        changed.scans()?;
-        Ok(Arc::new(changed))
+        let scans = scans.into_iter().map(|scan| Arc::new(scan) as _);
+        OperatorExec::above(operator, scans.chain(collected).collect())
     }
 
-    fn scans(&self) -> Result<Vec<&SharedScanExec>> {
-        let scans = self.children.iter().take(self.scan_count);
-        let scans: Option<Vec<_>> = scans.map(|scan| scan.downcast_ref()).collect();
+    fn scans(&self, inputs: &[Plan]) -> Result<Vec<SharedScanExec>> {
+        let scans = inputs.iter().take(self.scan_count);
+        let scans: Option<Vec<_>> = scans.map(|scan| scan.downcast_ref().cloned()).collect();
         match scans {
             Some(scans) if scans.len() == self.scan_count => Ok(scans),
-            _ => internal_err!("the first children of CooperativeJoinExec are shared scans"),
+            _ => internal_err!("the first inputs of CooperativeJoinExec are shared scans"),
         }
-    }
-
-    /// The state of the join that its tasks share.
-    fn joining(&self, context: &Arc<TaskContext>) -> Result<Joining> {
-        let (tables, collected) = self.children.split_at(self.scan_count);
-        let whole = WholeTables {
-            filling: self.filling.clone(),
-            tables: tables.to_vec(),
-            collected: collected.to_vec(),
-            is_executed: Arc::clone(&self.was_whole),
-        };
-        Ok(Joining {
-            whole,
-            scans: self.scans()?.into_iter().cloned().collect(),
-            clustering: Arc::clone(&self.clustering),
-            needed: Arc::clone(&self.needed),
-            filling: self.filling.with_collected(collected)?,
-            has_collected: !collected.is_empty(),
-            context: Arc::clone(context),
-            counts: ScanCounts::new(&self.metrics),
-        })
     }
 }
 
-impl DisplayAs for CooperativeJoinExec {
-    fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let chunks = match self.was_whole.load(Ordering::Relaxed) {
+impl Operator for CooperativeJoin {
+    const NAME: &'static str = "CooperativeJoinExec";
+
+    fn properties(&self, inputs: &[Plan]) -> Result<Arc<PlanProperties>> {
+        self.scans(inputs)?;
+        Ok(Arc::clone(&self.properties))
+    }
+
+    fn fields(&self, _: &[Plan]) -> Vec<String> {
+        let chunks = match self.was_whole.0.load(Ordering::Relaxed) {
             true => "none (not clustered)".to_owned(),
             false => self.clustering.joint_chunks().to_string(),
         };
-        match kind {
-            DisplayFormatType::TreeRender => writeln!(f, "joint_chunks={chunks}"),
-            _ => write!(
-                f,
-                "CooperativeJoinExec: joint_chunks={chunks}, per_chunk=({})",
-                self.filling
-            ),
-        }
-    }
-}
-
-impl ExecutionPlan for CooperativeJoinExec {
-    fn name(&self) -> &str {
-        "CooperativeJoinExec"
+        vec![format!("joint_chunks={chunks}"), format!("per_chunk=({})", self.filling)]
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.children.iter().collect()
-    }
-
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        let any = vec![Distribution::UnspecifiedDistribution; self.scan_count];
-        let collected = vec![Distribution::SinglePartition; self.children.len() - self.scan_count];
-        InputDistributionRequirements::new(any.into_iter().chain(collected).collect())
-    }
-
-    /// False, since the join has a task for each of the session's target partitions.
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false; self.children.len()]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_children(children)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.with_children(children)
+    fn distributions(&self, inputs: &[Plan]) -> Vec<Distribution> {
+        let mut required = vec![Distribution::UnspecifiedDistribution; self.scan_count];
+        required.resize(inputs.len(), Distribution::SinglePartition);
+        required
     }
 
     fn execute(
-        &self,
-        partition: usize,
+        plan: &CooperativeJoinExec,
+        _: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        if partition > 0 {
-            return internal_err!("partition {partition} of 1");
-        }
-        let joining = Arc::new(self.joining(&context)?);
-        let schema = self.schema();
-        let joined = stream::once(joining.start(schema)).try_flatten().boxed();
-        let baseline = BaselineMetrics::new(&self.metrics, partition);
-        let joined = joined.inspect_ok(move |batch| {
-            batch.record_output(&baseline);
-        });
-        let joined = RecordBatchStreamAdapter::new(self.schema(), joined);
-        Ok(Box::pin(cooperative(joined)))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        let Self { clustering, needed, filling, was_whole, .. } = &plan.operator;
+        let (tables, collected) = plan.inputs.split_at(plan.operator.scan_count);
+        let whole = WholeTables {
+            filling: filling.clone(),
+            tables: tables.to_vec(),
+            collected: collected.to_vec(),
+            is_executed: Arc::clone(&was_whole.0),
+        };
+        let joining = Joining {
+            whole,
+            scans: plan.operator.scans(&plan.inputs)?,
+            clustering: Arc::clone(clustering),
+            needed: Arc::clone(needed),
+            filling: filling.with_collected(collected)?,
+            has_collected: !collected.is_empty(),
+            context,
+            counts: ScanCounts::new(&plan.metrics),
+        };
+        Ok(started_late(plan, Arc::new(joining).start(plan.schema())))
     }
 }

@@ -1,7 +1,6 @@
 //! The execution of a plan over a table in its order: tasks that each work on a chunk.
 
 use std::future::pending;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
@@ -12,11 +11,13 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{internal_datafusion_err, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
-use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, RecordOutput};
-use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use futures::{Stream, StreamExt};
+use datafusion::physical_plan::stream::{
+    RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter,
+};
+use futures::{StreamExt, stream};
 
 use super::chunk_plan::ChunkPlan;
 use super::reorder_buffer::ReorderBuffer;
@@ -145,7 +146,10 @@ impl Running {
 
     /// Executes the plan for a chunk, and waits until its rows were taken.
     async fn work_on(&self, chunk: usize, rows: Arc<Mutex<Rows>>) -> Result<()> {
-        let input = RowsStream { schema: Arc::clone(&self.execution.schema), rows };
+        let rows = stream::poll_fn(move |context| {
+            rows.lock().unwrap_or_else(PoisonError::into_inner).poll_next(context)
+        });
+        let input = RecordBatchStreamAdapter::new(Arc::clone(&self.execution.schema), rows);
         let mut output =
             self.execution.filling.execute(vec![Box::pin(input)], &self.execution.context)?;
         while let Some(batch) = output.next().await {
@@ -211,25 +215,5 @@ impl Rows {
             self.pending = Some(rows.slice(given.num_rows(), rows.num_rows() - given.num_rows()));
         }
         Poll::Ready(Some(Ok(given.record_output(&execution.baseline))))
-    }
-}
-
-/// Lends the rows of a chunk to the plan.
-struct RowsStream {
-    schema: SchemaRef,
-    rows: Arc<Mutex<Rows>>,
-}
-
-impl Stream for RowsStream {
-    type Item = Result<RecordBatch>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).poll_next(context)
-    }
-}
-
-impl RecordBatchStream for RowsStream {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
     }
 }

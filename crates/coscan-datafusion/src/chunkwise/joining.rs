@@ -24,15 +24,26 @@ use super::output::send_all;
 use crate::error::from_scan;
 use crate::execution::exec::SharedScanExec;
 use crate::execution::metrics::ScanCounts;
+use crate::operator::Plan;
 
 /// The plan over all rows of its tables at once. It is executed if the tables are found not to be clustered. Later
 /// plans use that finding and have no such join.
 pub(super) struct WholeTables {
     pub(super) filling: ChunkPlan,
-    pub(super) tables: Vec<Arc<dyn ExecutionPlan>>,
-    pub(super) collected: Vec<Arc<dyn ExecutionPlan>>,
+    pub(super) tables: Vec<Plan>,
+    pub(super) collected: Vec<Plan>,
     /// Set when it is executed.
     pub(super) is_executed: Arc<AtomicBool>,
+}
+
+/// Whether the tables were joined as a whole. A copy of the plan has not been executed.
+#[derive(Debug, Default)]
+pub(super) struct IsExecuted(pub(super) Arc<AtomicBool>);
+
+impl Clone for IsExecuted {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl WholeTables {

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
@@ -10,8 +9,9 @@ use coscan_runtime::{JointBatch, JointStream};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
-use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
-use futures::{Stream, StreamExt};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::{StreamExt, stream};
 
 use crate::error::from_scan;
 
@@ -65,7 +65,8 @@ impl JointRows {
         let input = |input: usize| {
             let (shared, schema) =
                 (Arc::clone(&self.shared), Arc::clone(&self.inputs[input].schema));
-            Box::pin(InputRows { shared, input, schema }) as SendableRecordBatchStream
+            let rows = stream::poll_fn(move |context| lock(&shared).poll_input(context, input));
+            Box::pin(RecordBatchStreamAdapter::new(schema, rows)) as SendableRecordBatchStream
         };
         (0..self.inputs.len()).map(input).collect()
     }
@@ -134,26 +135,5 @@ impl Reader {
                 return Poll::Ready(Some(Err(error)));
             }
         }
-    }
-}
-
-/// The rows of an input in the current joint chunk.
-struct InputRows {
-    shared: Arc<Mutex<Reader>>,
-    input: usize,
-    schema: SchemaRef,
-}
-
-impl Stream for InputRows {
-    type Item = Result<RecordBatch>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        lock(&self.shared).poll_input(context, self.input)
-    }
-}
-
-impl RecordBatchStream for InputRows {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
     }
 }

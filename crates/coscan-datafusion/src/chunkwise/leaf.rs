@@ -9,12 +9,10 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::EmissionType;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use super::output::one_partition;
+use crate::operator::Plan;
 
 /// A leaf of a [`ChunkPlan`](super::chunk_plan::ChunkPlan): rows that are provided before it is executed.
 pub(crate) struct LeafExec {
@@ -34,9 +32,8 @@ impl LeafExec {
     /// Creates a leaf for rows that are the same for all chunks. It is replaced by a plan of this schema before the
     /// execution.
     pub(crate) fn collected(schema: SchemaRef) -> Self {
-        let properties =
-            one_partition(EquivalenceProperties::new(schema), EmissionType::Incremental);
-        Self { table: None, properties: Arc::new(properties), rows: Mutex::default() }
+        let properties = one_partition(EquivalenceProperties::new(schema));
+        Self { table: None, properties, rows: Mutex::default() }
     }
 
     pub(super) fn is_collected(&self) -> bool {
@@ -74,7 +71,7 @@ impl ExecutionPlan for LeafExec {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+    fn children(&self) -> Vec<&Plan> {
         Vec::new()
     }
 
@@ -85,18 +82,7 @@ impl ExecutionPlan for LeafExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(self: Arc<Self>, _: Vec<Plan>) -> Result<Plan> {
         Ok(self)
     }
 

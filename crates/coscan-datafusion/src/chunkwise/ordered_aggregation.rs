@@ -12,7 +12,6 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{TryStreamExt, stream};
@@ -59,10 +58,7 @@ impl ChunkPlans {
             aggregate.group_expr().as_final(),
             aggregates.to_vec(),
             vec![None; aggregates.len()],
-            Arc::new(LeafExec::of_chunks(
-                "groups at borders",
-                Arc::new(one_partition(states, EmissionType::Incremental)),
-            )),
+            Arc::new(LeafExec::of_chunks("groups at borders", one_partition(states))),
             input_schema,
         )?;
         Ok(Self {
@@ -114,8 +110,7 @@ impl Aggregation {
         let lender = RowsLoan::new();
         while rows.next_chunk().await? {
             self.chunks.add(1);
-            let inner: SendableRecordBatchStream = Box::pin(lender.lend(rows));
-            let groups = self.plans.inner.execute(vec![inner], &self.context)?;
+            let groups = self.plans.inner.execute(vec![lender.lend(rows)], &self.context)?;
             if !send_all(groups, &output).await? {
                 return Ok(());
             }

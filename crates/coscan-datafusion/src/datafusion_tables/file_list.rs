@@ -31,7 +31,8 @@ use crate::error::{from_open, from_table};
 use crate::options::CoscanOptions;
 use crate::planning::plan::Pushdown;
 use crate::tables::format::column_types;
-use crate::tables::listing::{identity, registered};
+use crate::tables::listing::identity;
+use crate::tables::opener::registered;
 use crate::tables::source::ScanSource;
 
 /// The files that a plan of the engine reads, and the types they are read as.
@@ -154,7 +155,11 @@ impl<'a> FileList<'a> {
             return Ok(None);
         }
         let orders = &self.table.options().file_sort_order;
-        let columns = TableColumns { declared: Some(self.stored()), constants: self.constants()? };
+        let columns = TableColumns {
+            declared: Some(self.stored()),
+            constants: self.constants()?,
+            ..TableColumns::default()
+        };
         let source = ParquetTable::with_columns(files, columns).map_err(from_table);
         let (name, identity) = (self.name.to_owned(), self.identity());
         let source = source.and_then(|table| registered(coscan, name, &identity, table, orders));

@@ -1,5 +1,5 @@
-//! A planner that shares the engine's own tables of Parquet files: `register_parquet`, `read_parquet`, names of files
-//! in SQL.
+//! A planner that gives a statement one snapshot of each table, and shares the engine's own tables of Parquet files:
+//! `register_parquet`, `read_parquet`, names of files in SQL.
 
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::datafusion_tables::listing_table::SharedListingTable;
 use crate::options::CoscanOptions;
 use crate::settings::NotShared;
+use crate::tables::statement::pin_tables;
 
 /// Plans queries with another planner, after replacing tables by shared ones where possible. Writes go to the engine's
 /// own tables.
@@ -71,6 +72,8 @@ impl QueryPlanner for SharingPlanner {
         logical_plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let pinned = pin_tables(logical_plan, session).await?;
+        let logical_plan = pinned.as_ref().unwrap_or(logical_plan);
         if let Some(reason) = not_shared(logical_plan)?
             && let Some(state) = session.as_any().downcast_ref::<SessionState>()
         {
@@ -95,9 +98,9 @@ fn not_shared(plan: &LogicalPlan) -> Result<Option<NotShared>> {
                 if let Expr::ScalarFunction(call) = expression {
                     let function = call.func.inner();
                     if function.is::<InputFileNameFunc>() {
-                        reason = Some(NotShared("input_file_name()"));
+                        reason = Some(NotShared::Function("input_file_name()"));
                     } else if function.is::<FileRowIndexFunc>() {
-                        reason = Some(NotShared("file_row_index()"));
+                        reason = Some(NotShared::Function("file_row_index()"));
                     }
                 }
                 Ok(match reason {

@@ -20,6 +20,7 @@ use crate::chunkwise::clustering::ClusteredTable;
 use crate::chunkwise::leaf::LeafExec;
 use crate::chunkwise::needed::Needed;
 use crate::execution::exec::SharedScanExec;
+use crate::operator::Plan;
 use crate::optimizer::hash_joins::{Pair, input_of_column, needed_by_join, over, pair_of_column};
 use crate::optimizer::ordered_aggregates::{is_order_sensitive, only_or_first_stage};
 
@@ -36,9 +37,9 @@ pub(super) struct Clustered {
     /// Its scans, from left to right.
     pub(super) leaves: Vec<Leaf>,
     /// The plans of which all rows are collected, from left to right.
-    pub(super) collected: Vec<Arc<dyn ExecutionPlan>>,
+    pub(super) collected: Vec<Plan>,
     /// The plan over the rows of a joint chunk and the collected rows.
-    pub(super) plan: Arc<dyn ExecutionPlan>,
+    pub(super) plan: Plan,
     pub(super) needed: Needed,
 }
 
@@ -74,7 +75,7 @@ impl<'a> Search<'a> {
     }
 
     /// Finds a plan with a join or an aggregation below filters and projections.
-    pub(super) fn clustered(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Clustered>> {
+    pub(super) fn clustered(&self, plan: &Plan) -> Result<Option<Clustered>> {
         if !self.step() {
             return Ok(None);
         }
@@ -114,11 +115,7 @@ impl<'a> Search<'a> {
 
     /// A plan clustered on an expression, which must be a column of its output. All rows with the same value are in one
     /// joint chunk.
-    fn clustered_on(
-        &self,
-        plan: &Arc<dyn ExecutionPlan>,
-        key: &Arc<dyn PhysicalExpr>,
-    ) -> Result<Option<Clustered>> {
+    fn clustered_on(&self, plan: &Plan, key: &Arc<dyn PhysicalExpr>) -> Result<Option<Clustered>> {
         let column = key.downcast_ref::<Column>().map(Column::index);
         let Some(column) = column.filter(|_| self.step()) else { return Ok(None) };
         if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
@@ -250,7 +247,7 @@ impl<'a> Search<'a> {
 }
 
 impl Clustered {
-    fn below(self, plan: &Arc<dyn ExecutionPlan>) -> Result<Self> {
+    fn below(self, plan: &Plan) -> Result<Self> {
         let plan = replace_children_if_necessary(Arc::clone(plan), vec![self.plan])?;
         Ok(Self { plan, ..self })
     }
@@ -269,7 +266,7 @@ fn of_scan(scan: &SharedScanExec, key: usize) -> Result<Option<Clustered>> {
 }
 
 /// The number of rows that the scans of a plan read, or `None` if some are not scans of shared tables.
-fn scanned_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+fn scanned_rows(plan: &Plan) -> Option<u64> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
         return Some(scan.row_count());
     }

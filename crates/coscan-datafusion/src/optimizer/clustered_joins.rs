@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::error::Result;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
 
 use crate::chunkwise::clustering::Clustering;
+use crate::chunkwise::cooperative_join::CooperativeJoin;
+#[cfg(doc)]
 use crate::chunkwise::cooperative_join::CooperativeJoinExec;
 use crate::chunkwise::joint_cost::JointCost;
+use crate::operator::Plan;
 use crate::optimizer::cluster_search::{Clustered, Leaf, Search};
-use crate::optimizer::sorts::Changed;
+use crate::optimizer::rule::{Changed, Rule, change_down};
 
 /// A joint chunk takes at most this part of the pool, since several are read and joined at the same time.
 const POOL_DIVISOR: u64 = 4;
@@ -28,38 +27,13 @@ const SEARCH_DIVISOR: u64 = 2;
 /// projections and aggregations by the key between and above them.
 ///
 /// It runs before the rule that repartitions rows for joins.
-#[derive(Debug)]
-pub(crate) struct ClusteredJoins;
-
-impl ClusteredJoins {
-    pub(crate) const NAME: &'static str = "coscan_clustered_joins";
-    pub(crate) const BEFORE: &'static str = "EnsureRequirements";
-}
-
-impl PhysicalOptimizerRule for ClusteredJoins {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let change = |plan: Arc<dyn ExecutionPlan>| {
-            Ok(joint(&plan, config)?.map_or_else(|| Transformed::no(plan), Transformed::yes))
-        };
-        plan.transform_down(change).data()
-    }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
+pub(crate) const CLUSTERED_JOINS: Rule = Rule::new("coscan_clustered_joins", |plan, config| {
+    change_down(plan, |plan| joint(plan, config))
+});
 
 /// The largest part of a plan, from its root, that can be executed joint chunk by joint chunk, if it has a join for
 /// which that pays.
-fn joint(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Changed {
+fn joint(plan: &Plan, config: &ConfigOptions) -> Changed {
     let search = Search::new(config);
     let Some(Clustered { leaves, collected, plan: filling, needed }) = search.clustered(plan)?
     else {
@@ -81,6 +55,7 @@ fn joint(plan: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Changed {
     if !pays || filling.schema() != plan.schema() {
         return Ok(None);
     }
-    let scans = leaves.into_iter().map(|leaf| Arc::new(leaf.scan) as _).collect();
-    Ok(Some(Arc::new(CooperativeJoinExec::new(filling, scans, collected, clustering, needed))))
+    let scans = leaves.into_iter().map(|leaf| leaf.scan).collect();
+    let join = CooperativeJoin::above(filling, scans, collected, clustering, needed)?;
+    Ok(Some(Arc::new(join)))
 }

@@ -14,7 +14,6 @@ use datafusion::common::{JoinSide, JoinType, internal_datafusion_err};
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 #[cfg(doc)]
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -28,39 +27,21 @@ use datafusion::physical_plan::joins::utils::build_join_schema;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, replace_children_if_necessary};
 
-type Plan = Arc<dyn ExecutionPlan>;
+use crate::operator::Plan;
+use crate::optimizer::rule::Rule;
+
 type Filter = Arc<dyn PhysicalExpr>;
 
 /// The engine's [`FilterPushdown`], under its names, except that no operator gets a filter whose columns it would
 /// confuse with others. Such a filter stays above the operator.
-#[derive(Debug)]
-pub(crate) struct SoundFilterPushdown(FilterPushdownPhase);
-
-impl SoundFilterPushdown {
-    /// The replacement for the engine's rule of this name, if that rule pushes filters down.
-    pub(crate) fn instead_of(name: &str) -> Option<Self> {
-        let phases = [FilterPushdownPhase::Pre, FilterPushdownPhase::Post];
-        phases.into_iter().map(Self).find(|rule| rule.name() == name)
-    }
-}
-
-impl PhysicalOptimizerRule for SoundFilterPushdown {
-    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
-        let pushed = push_down(&plan, &[], self.0, config)?;
-        Ok(pushed.updated_node.unwrap_or(plan))
-    }
-
-    fn name(&self) -> &str {
-        match self.0 {
-            FilterPushdownPhase::Pre => "FilterPushdown",
-            FilterPushdownPhase::Post => "FilterPushdown(Post)",
-        }
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
+pub(crate) const SOUND_FILTER_PUSHDOWN: [Rule; 2] = [
+    Rule::new("FilterPushdown", |plan, config| {
+        Ok(push_down(plan, &[], FilterPushdownPhase::Pre, config)?.updated_node)
+    }),
+    Rule::new("FilterPushdown(Post)", |plan, config| {
+        Ok(push_down(plan, &[], FilterPushdownPhase::Post, config)?.updated_node)
+    }),
+];
 
 /// Pushes filters on the output of an operator into it, and its own filters into its inputs.
 fn push_down(

@@ -6,21 +6,17 @@ use datafusion::common::{JoinSide, JoinType};
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, build_join_schema};
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 
 use crate::chunkwise::needed::Needed;
+use crate::operator::Plan;
 
 /// An expression of the left and one of the right side that a join requires to be equal.
 pub(super) type Pair<'a> = (&'a Arc<dyn PhysicalExpr>, &'a Arc<dyn PhysicalExpr>);
 
 /// Replaces the inputs of a join, and makes it a join in one partition.
-pub(super) fn over(
-    join: &HashJoinExec,
-    left: Arc<dyn ExecutionPlan>,
-    right: Arc<dyn ExecutionPlan>,
-) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn over(join: &HashJoinExec, left: Plan, right: Plan) -> Result<Plan> {
     let join = join.builder().with_partition_mode(PartitionMode::CollectLeft);
     join.recompute_properties().with_new_children(vec![left, right])?.build_exec()
 }

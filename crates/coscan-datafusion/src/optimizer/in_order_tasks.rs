@@ -12,48 +12,25 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use crate::chunkwise::in_order::InOrderExec;
+use crate::chunkwise::in_order::{InOrder, InOrderExec};
 use crate::chunkwise::leaf::LeafExec;
 use crate::execution::exec::SharedScanExec;
+use crate::operator::Plan;
+use crate::optimizer::rule::{Changed, Rule};
 use crate::optimizer::scan_path::{above_leaf, scan_below};
-use crate::optimizer::sorts::Changed;
 
 /// Executes scans in order, with the filters and projections above them, in several tasks ([`InOrderExec`]).
 ///
 /// Scans below a limit are left out, since a task that works ahead would read chunks for rows that may not be needed.
 ///
-/// It runs after [`NeededOrder`](super::needed_order::NeededOrder), and before the rule that repartitions rows for
+/// It runs after [`NEEDED_ORDER`](super::needed_order::NEEDED_ORDER), and before the rule that repartitions rows for
 /// filters.
-#[derive(Debug)]
-pub(crate) struct InOrderTasks;
-
-impl InOrderTasks {
-    pub(crate) const NAME: &'static str = "coscan_in_order_tasks";
-    pub(crate) const BEFORE: &'static str = "EnsureRequirements";
-}
-
-impl PhysicalOptimizerRule for InOrderTasks {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let changed = with_tasks(&plan, false, config)?;
-        Ok(changed.unwrap_or(plan))
-    }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
+pub(crate) const IN_ORDER_TASKS: Rule =
+    Rule::new("coscan_in_order_tasks", |plan, config| with_tasks(plan, false, config));
 
 /// The plan with several tasks for its scans in order. `may_stop` is whether operators above may not need all of its
 /// rows.
-fn with_tasks(plan: &Arc<dyn ExecutionPlan>, may_stop: bool, config: &ConfigOptions) -> Changed {
+fn with_tasks(plan: &Plan, may_stop: bool, config: &ConfigOptions) -> Changed {
     if plan.is::<InOrderExec>() {
         return Ok(None); // The rules have run before.
     }
@@ -70,7 +47,7 @@ fn with_tasks(plan: &Arc<dyn ExecutionPlan>, may_stop: bool, config: &ConfigOpti
 }
 
 /// Whether an operator may not read all rows of an input.
-fn may_stop_reading(plan: &Arc<dyn ExecutionPlan>, input: usize, may_stop: bool) -> Result<bool> {
+fn may_stop_reading(plan: &Plan, input: usize, may_stop: bool) -> Result<bool> {
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         // If the rows are in order already, at least by the first expression, the sort passes the
         // first ones on.
@@ -86,11 +63,7 @@ fn may_stop_reading(plan: &Arc<dyn ExecutionPlan>, input: usize, may_stop: bool)
 }
 
 /// Executes filters and projections above a scan in several tasks. Returns `None` if that does not pay.
-fn in_tasks(
-    plan: &Arc<dyn ExecutionPlan>,
-    scan: &SharedScanExec,
-    config: &ConfigOptions,
-) -> Changed {
+fn in_tasks(plan: &Plan, scan: &SharedScanExec, config: &ConfigOptions) -> Changed {
     let tasks = scan.partitions_max().min(scan.needed_chunks().len()).min(scan.batch_count());
     let Some(properties) = scan.properties_in_order().filter(|_| tasks > 1) else {
         return Ok(None);
@@ -100,11 +73,11 @@ fn in_tasks(
     }
     let leaf = Arc::new(LeafExec::of_chunks(scan.table_name(), properties));
     let filling = ProjectionPushdown::new().optimize(above_leaf(plan, leaf)?, config)?;
-    let in_order = InOrderExec::new(filling, Arc::new(scan.with_workers(tasks)), tasks);
+    let in_order = InOrder::above(filling, scan.with_workers(tasks), tasks)?;
     Ok((in_order.schema() == plan.schema()).then(|| Arc::new(in_order) as _))
 }
 
 /// Whether any of the filters or projections above a scan has a limit.
-fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
+fn has_limit(plan: &Plan) -> bool {
     plan.fetch().is_some() || plan.children().into_iter().any(has_limit)
 }

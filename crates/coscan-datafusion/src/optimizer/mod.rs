@@ -1,4 +1,4 @@
-//! Rules of the physical optimizer, and one of the logical optimizer.
+//! Rules of the physical optimizer (each a `rule`), and one of the logical optimizer.
 //!
 //! `needed_order` and `top_k` set the order in which the rows of a scan are needed. `sorts` finds the operators between
 //! a sort and its scan. `ordered_aggregates` and `clustered_joins` execute aggregations and joins chunk by chunk.
@@ -17,7 +17,8 @@ pub(crate) mod in_order_tasks;
 pub(crate) mod needed_order;
 pub(crate) mod ordered_aggregates;
 pub(crate) mod remove_repartition;
+pub(crate) mod rule;
 mod scan_path;
-pub(crate) mod sorts;
+mod sorts;
 pub(crate) mod top_k;
 pub(crate) mod unchanged_files;

@@ -2,22 +2,21 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::{LexRequirement, OrderingRequirements};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlanProperties;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::execution::exec::{SharedScanExec, UnorderedReason};
+use crate::operator::Plan;
 use crate::optimizer::ordered_aggregates::is_order_sensitive;
-use crate::optimizer::sorts::Changed;
+use crate::optimizer::rule::{Changed, Rule, change_down};
 
 /// Reads a table in its order, declared or stored, where that saves a sort. This applies if a sort, or an operator that
 /// requires sorted input, is above the scan, and the operators between them keep the order.
@@ -26,48 +25,24 @@ use crate::optimizer::sorts::Changed;
 ///
 /// Other scans stay in any order, since a scan in order has one partition and shares less. The rule runs before the one
 /// that adds the sorts that operators require and removes those that are not needed.
-#[derive(Debug)]
-pub(crate) struct NeededOrder;
+pub(crate) const NEEDED_ORDER: Rule =
+    Rule::new("coscan_needed_order", |plan, _| change_down(plan, with_inputs_in_order));
 
-impl NeededOrder {
-    pub(crate) const NAME: &'static str = "coscan_needed_order";
-}
-
-impl PhysicalOptimizerRule for NeededOrder {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_down(|plan| {
-            let mut is_changed = false;
-            let mut inputs = Vec::new();
-            for (input, required) in plan.children().into_iter().zip(required_orders(&plan)) {
-                let changed = input_in_order(&plan, input, &required)?;
-                is_changed |= changed.is_some();
-                inputs.push(changed.unwrap_or_else(|| Arc::clone(input)));
-            }
-            Ok(match is_changed {
-                true => Transformed::yes(replace_children_if_necessary(plan, inputs)?),
-                false => Transformed::no(plan),
-            })
-        })
-        .data()
+/// An operator with its inputs in the orders that it needs.
+fn with_inputs_in_order(plan: &Plan) -> Changed {
+    let (mut inputs, mut is_changed) = (Vec::new(), false);
+    for (input, required) in plan.children().into_iter().zip(required_orders(plan)) {
+        let changed = input_in_order(plan, input, &required)?;
+        is_changed |= changed.is_some();
+        inputs.push(changed.unwrap_or_else(|| Arc::clone(input)));
     }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    is_changed.then(|| replace_children_if_necessary(Arc::clone(plan), inputs)).transpose()
 }
 
 /// The orders of which an operator needs one, for each of its inputs. The list is empty if no order is needed.
 ///
 /// Aggregates are left out, since some of them would change with the order of the input, see [`in_order`].
-fn required_orders(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<LexRequirement>> {
+fn required_orders(plan: &Plan) -> Vec<Vec<LexRequirement>> {
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         return vec![vec![sort.expr().clone().into()]];
     }
@@ -88,11 +63,7 @@ fn required_orders(plan: &Arc<dyn ExecutionPlan>) -> Vec<Vec<LexRequirement>> {
 
 /// The input of an operator with its scans in order, so that it has one of the required orders. If that is impossible
 /// or does not pay, the input with the reason. `None` if the input has such an order anyway, or has no scan.
-fn input_in_order(
-    operator: &Arc<dyn ExecutionPlan>,
-    input: &Arc<dyn ExecutionPlan>,
-    required: &[LexRequirement],
-) -> Changed {
+fn input_in_order(operator: &Plan, input: &Plan, required: &[LexRequirement]) -> Changed {
     if required.is_empty() || satisfies_any(input, required)? {
         return Ok(None);
     }
@@ -120,22 +91,16 @@ fn input_in_order(
 }
 
 /// Sets the reason why the scans of a plan are in any order.
-fn in_any_order(plan: &Arc<dyn ExecutionPlan>, unordered_reason: &UnorderedReason) -> Changed {
-    let explain = |plan: Arc<dyn ExecutionPlan>| {
-        Ok(match plan.downcast_ref::<SharedScanExec>() {
-            Some(scan) => {
-                Transformed::yes(Arc::new(scan.in_any_order(unordered_reason.clone())) as _)
-            }
-            None => Transformed::no(plan),
-        })
-    };
-    let changed = Arc::clone(plan).transform_down(explain)?;
-    Ok(changed.transformed.then_some(changed.data))
+fn in_any_order(plan: &Plan, unordered_reason: &UnorderedReason) -> Changed {
+    change_down(plan, |plan| {
+        let scan = plan.downcast_ref::<SharedScanExec>();
+        Ok(scan.map(|scan| Arc::new(scan.in_any_order(unordered_reason.clone())) as _))
+    })
 }
 
 /// The number of other copies of a table that may be read for their order. Of several tables, the largest number
 /// counts.
-fn other_copies(plan: &Arc<dyn ExecutionPlan>) -> Result<usize> {
+fn other_copies(plan: &Plan) -> Result<usize> {
     let mut copies = 0;
     plan.apply(|plan| {
         if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
@@ -146,7 +111,7 @@ fn other_copies(plan: &Arc<dyn ExecutionPlan>) -> Result<usize> {
     Ok(copies)
 }
 
-fn satisfies_any(plan: &Arc<dyn ExecutionPlan>, required: &[LexRequirement]) -> Result<bool> {
+fn satisfies_any(plan: &Plan, required: &[LexRequirement]) -> Result<bool> {
     for required in required {
         if plan.equivalence_properties().ordering_satisfy_requirement(required.clone())? {
             return Ok(true);
@@ -156,7 +121,7 @@ fn satisfies_any(plan: &Arc<dyn ExecutionPlan>, required: &[LexRequirement]) -> 
 }
 
 /// A plan with its scans in order, or the reason why they are not.
-type PlanOrReason = std::result::Result<Arc<dyn ExecutionPlan>, UnorderedReason>;
+type PlanOrReason = std::result::Result<Plan, UnorderedReason>;
 
 /// The operators between a scan and an operator that needs an order.
 #[derive(Clone, Copy)]
@@ -187,7 +152,7 @@ impl PathToScan<'_> {
 }
 
 /// The plan with its scans in the order of their tables, or the reason why that is impossible or does not pay.
-fn in_order(plan: &Arc<dyn ExecutionPlan>, path: PathToScan<'_>) -> Result<PlanOrReason> {
+fn in_order(plan: &Plan, path: PathToScan<'_>) -> Result<PlanOrReason> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
         return Ok(match scan_in_order(scan, path)? {
             None => Err(UnorderedReason::NoneDeclared(path.needed_by.into())),

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{
     AggregateExec, AggregateInputMode, AggregateMode, AggregateOutputMode,
 };
@@ -17,44 +13,21 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use crate::chunkwise::leaf::LeafExec;
+use crate::chunkwise::ordered_aggregate::OrderedAggregate;
+#[cfg(doc)]
 use crate::chunkwise::ordered_aggregate::OrderedAggregateExec;
+use crate::operator::Plan;
+use crate::optimizer::rule::{Changed, Rule, change_up};
 use crate::optimizer::scan_path::{above_leaf, scan_below};
-use crate::optimizer::sorts::Changed;
 
 /// Replaces the stages of an aggregation by [`OrderedAggregateExec`] where the rows of a group are consecutive in the
 /// table, and only filters and projections are between.
 ///
 /// It runs before the rule that repartitions rows for aggregations.
-#[derive(Debug)]
-pub(crate) struct OrderedAggregates;
+pub(crate) const ORDERED_AGGREGATES: Rule =
+    Rule::new("coscan_ordered_aggregates", |plan, _| change_up(plan, chunk_by_chunk));
 
-impl OrderedAggregates {
-    pub(crate) const NAME: &'static str = "coscan_ordered_aggregates";
-    pub(crate) const BEFORE: &'static str = "EnsureRequirements";
-}
-
-impl PhysicalOptimizerRule for OrderedAggregates {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let change = |plan: Arc<dyn ExecutionPlan>| {
-            Ok(chunk_by_chunk(&plan)?.map_or_else(|| Transformed::no(plan), Transformed::yes))
-        };
-        plan.transform_up(change).data()
-    }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
-fn chunk_by_chunk(plan: &Arc<dyn ExecutionPlan>) -> Changed {
+fn chunk_by_chunk(plan: &Plan) -> Changed {
     let Some(aggregate) = only_or_first_stage(plan) else { return Ok(None) };
     let Some(scan) = scan_below(aggregate.input()) else { return Ok(None) };
     if scan.needed_chunks().len() < 2 {
@@ -80,13 +53,13 @@ fn chunk_by_chunk(plan: &Arc<dyn ExecutionPlan>) -> Changed {
     let input = above_leaf(aggregate.input(), leaf)?;
     let filling = replace_children_if_necessary(Arc::new(aggregate.clone()), vec![input])?;
     let Some(filling) = filling.downcast_ref::<AggregateExec>() else { return Ok(None) };
-    let ordered = OrderedAggregateExec::new(filling, Arc::new(scan.clone()), key)?;
+    let ordered = OrderedAggregate::above(filling, scan.clone(), key)?;
     Ok((ordered.schema() == plan.schema()).then(|| Arc::new(ordered) as _))
 }
 
 /// The stage of an aggregation that reads rows, if the plan is the last stage of an aggregation without a limit and
 /// without an order.
-pub(super) fn only_or_first_stage(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
+pub(super) fn only_or_first_stage(plan: &Plan) -> Option<&AggregateExec> {
     let last = plan.downcast_ref::<AggregateExec>()?;
     if last.mode().output_mode() != AggregateOutputMode::Final || last.limit_options().is_some() {
         return None;
@@ -110,10 +83,7 @@ pub(super) fn is_order_sensitive(aggregate: &AggregateExec) -> bool {
 }
 
 /// The column of the scan, as an index into its output, that equals an expression on the rows of a plan above it.
-fn column_of_scan(
-    expression: &Arc<dyn PhysicalExpr>,
-    plan: &Arc<dyn ExecutionPlan>,
-) -> Option<usize> {
+fn column_of_scan(expression: &Arc<dyn PhysicalExpr>, plan: &Plan) -> Option<usize> {
     let column = expression.downcast_ref::<Column>()?;
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         return column_of_scan(&projection.expr()[column.index()].expr, projection.input());

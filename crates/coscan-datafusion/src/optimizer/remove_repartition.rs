@@ -6,11 +6,9 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::physical_expr::window::StandardWindowExpr;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -23,91 +21,43 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
+use datafusion::physical_plan::{ExecutionPlanProperties, Partitioning};
 
 use crate::chunkwise::in_order::InOrderExec;
 use crate::execution::exec::SharedScanExec;
+use crate::operator::Plan;
+use crate::optimizer::rule::{Changed, Rule, change_up};
 
 /// A scan of at most this many rows is small. It has a few batches.
 const ROWS_MAX: u64 = 1 << 17;
 
 /// Removes the operators that spread rows over tasks where cheap operators work on one small scan. This applies to a
 /// whole plan, or to the part below an operator that merges partitions.
-#[derive(Debug)]
-pub(crate) struct RemoveRepartition;
-
-impl RemoveRepartition {
-    pub(crate) const NAME: &'static str = "coscan_one_task";
-}
-
-impl PhysicalOptimizerRule for RemoveRepartition {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if let Some(remove_repartition) = in_one_task(&plan)? {
-            return Ok(remove_repartition);
-        }
-        let change = |plan: Arc<dyn ExecutionPlan>| {
-            let remove_repartition = if merges(&plan) { in_one_task(&plan)? } else { None };
-            Ok(remove_repartition.map_or_else(|| Transformed::no(plan), Transformed::yes))
-        };
-        plan.transform_up(change).data()
-    }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
+pub(crate) const REMOVE_REPARTITION: Rule =
+    Rule::new("coscan_one_task", |plan, _| match in_one_task(plan)? {
+        None => change_up(plan, |plan| if merges(plan) { in_one_task(plan) } else { Ok(None) }),
+        whole => Ok(whole),
+    });
 
 /// Notes in scans that the user's query repartitions rows, before the optimizer adds repartitions of its own:
-/// [`RemoveRepartition`] leaves such plans alone.
-#[derive(Debug)]
-pub(crate) struct UserPartitioning;
-
-impl UserPartitioning {
-    pub(crate) const NAME: &'static str = "coscan_user_partitioning";
-}
-
-impl PhysicalOptimizerRule for UserPartitioning {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if !plan.exists(|node| Ok(node.is::<RepartitionExec>()))? {
-            return Ok(plan);
-        }
-        let note = |plan: Arc<dyn ExecutionPlan>| {
-            Ok(match plan.downcast_ref::<SharedScanExec>() {
-                Some(scan) => Transformed::yes(Arc::new(scan.with_user_partitioning()) as _),
-                None => Transformed::no(plan),
-            })
-        };
-        plan.transform_up(note).data()
+/// [`REMOVE_REPARTITION`] leaves such plans alone.
+pub(crate) const USER_PARTITIONING: Rule = Rule::new("coscan_user_partitioning", |plan, _| {
+    if !plan.exists(|node| Ok(node.is::<RepartitionExec>()))? {
+        return Ok(None);
     }
-
-    fn name(&self) -> &str {
-        Self::NAME
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
+    change_up(plan, |plan| {
+        let scan = plan.downcast_ref::<SharedScanExec>();
+        Ok(scan.map(|scan| Arc::new(scan.with_user_partitioning()) as _))
+    })
+});
 
 /// Whether an operator merges all partitions into one, so that their number below it does not matter above it.
-fn merges(plan: &Arc<dyn ExecutionPlan>) -> bool {
+fn merges(plan: &Plan) -> bool {
     plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>()
 }
 
 /// Whether an operator does little work per row.
-fn is_cheap(plan: &Arc<dyn ExecutionPlan>) -> bool {
+fn is_cheap(plan: &Plan) -> bool {
     let ranks = |window: &BoundedWindowAggExec| {
         window.window_expr().iter().all(|expression| expression.as_any().is::<StandardWindowExpr>())
     };
@@ -125,18 +75,18 @@ fn is_cheap(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// The plan in one task, if it is a chain of cheap operators above a small scan.
-fn in_one_task(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn in_one_task(plan: &Plan) -> Changed {
     Ok(gathered(plan)?.map(|gathered| gathered.plan))
 }
 
 /// A chain of cheap operators above a small scan, without the operators that spread rows.
 struct Gathered {
-    plan: Arc<dyn ExecutionPlan>,
+    plan: Plan,
     /// Whether the scan has one partition, which satisfies every required distribution.
     is_one: bool,
 }
 
-fn gathered(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Gathered>> {
+fn gathered(plan: &Plan) -> Result<Option<Gathered>> {
     if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
         let is_small = scan.row_count() <= ROWS_MAX && !scan.has_user_partitioning();
         let is_one = plan.output_partitioning().partition_count() == 1;

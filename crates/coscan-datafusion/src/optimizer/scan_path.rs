@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use datafusion::error::Result;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::execution::exec::SharedScanExec;
+use crate::operator::Plan;
 
 /// The scan below filters and projections.
-pub(super) fn scan_below(plan: &Arc<dyn ExecutionPlan>) -> Option<&SharedScanExec> {
+pub(super) fn scan_below(plan: &Plan) -> Option<&SharedScanExec> {
     if plan.is::<FilterExec>() || plan.is::<ProjectionExec>() {
         return scan_below(plan.children().first()?);
     }
@@ -19,10 +19,7 @@ pub(super) fn scan_below(plan: &Arc<dyn ExecutionPlan>) -> Option<&SharedScanExe
 }
 
 /// Replaces the leaf below filters and projections.
-pub(super) fn above_leaf(
-    plan: &Arc<dyn ExecutionPlan>,
-    leaf: Arc<dyn ExecutionPlan>,
-) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn above_leaf(plan: &Plan, leaf: Plan) -> Result<Plan> {
     match plan.children().as_slice() {
         &[input] => replace_children_if_necessary(Arc::clone(plan), vec![above_leaf(input, leaf)?]),
         _ => Ok(leaf),

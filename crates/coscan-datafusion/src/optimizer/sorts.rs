@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
@@ -16,29 +13,21 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use crate::execution::exec::SharedScanExec;
-
-/// A changed plan, or `None` if it stays as it is.
-pub(crate) type Changed = Result<Option<Arc<dyn ExecutionPlan>>>;
+use crate::operator::Plan;
+use crate::optimizer::rule::{Changed, change_down};
 
 /// Replaces the inputs of all sorts of a plan by the results of `change`.
-pub(crate) fn change_sort_inputs(
-    plan: Arc<dyn ExecutionPlan>,
-    change: impl Fn(&SortExec) -> Changed,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let change = |plan: Arc<dyn ExecutionPlan>| {
-        let changed = plan.downcast_ref::<SortExec>().map(&change).transpose()?.flatten();
-        Ok(match changed {
-            Some(input) => Transformed::yes(replace_children_if_necessary(plan, vec![input])?),
-            None => Transformed::no(plan),
-        })
-    };
-    plan.transform_down(change).data()
+pub(crate) fn change_sort_inputs(plan: &Plan, change: impl Fn(&SortExec) -> Changed) -> Changed {
+    change_down(plan, |plan| {
+        let input = plan.downcast_ref::<SortExec>().map(&change).transpose()?.flatten();
+        input.map(|input| replace_children_if_necessary(Arc::clone(plan), vec![input])).transpose()
+    })
 }
 
 /// Replaces the scan below a plan by the result of `change`, which gets an order of the plan's rows as an order of the
 /// scan's rows. Returns `None` if there is no scan below that is reached through operators that only pass rows on.
 pub(crate) fn change_scan(
-    plan: &Arc<dyn ExecutionPlan>,
+    plan: &Plan,
     order: &[PhysicalSortExpr],
     change: &dyn Fn(&SharedScanExec, &[PhysicalSortExpr]) -> Changed,
 ) -> Changed {
@@ -54,10 +43,7 @@ pub(crate) fn change_scan(
 
 /// Converts an order of an operator's output to an order of its input, which has the leading keys that are columns of
 /// the input. Returns `None` if the operator does more than pass rows on.
-fn below(
-    plan: &Arc<dyn ExecutionPlan>,
-    order: &[PhysicalSortExpr],
-) -> Option<Vec<PhysicalSortExpr>> {
+fn below(plan: &Plan, order: &[PhysicalSortExpr]) -> Option<Vec<PhysicalSortExpr>> {
     let map = |input_column: &dyn Fn(usize) -> Option<Column>| {
         let key = |key: &PhysicalSortExpr| {
             let column = input_column(key.expr.downcast_ref::<Column>()?.index())?;

@@ -1,79 +1,55 @@
 //! Queries that statistics answer read no file. When such a query runs, it checks that the files have not changed since
 //! their statistics were read.
 
-use std::fmt;
 use std::sync::Arc;
 
 use coscan_storage::table::{ParquetFile, ParquetTable, ReadError};
+use datafusion::common::DataFusionError;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DataFusionError, internal_err};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::aggregate_statistics::AggregateStatistics;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::execution::exec::SharedScanExec;
+use crate::operator::{Operator, OperatorExec, Plan, only_input};
+use crate::optimizer::rule::{Changed, Rule, change_down};
 
 /// The maximum number of concurrent requests to stores.
 const CHECKS_AT_A_TIME: usize = 32;
 
-/// Puts [`UnchangedFilesExec`] above answers from statistics. It must run before the engine's rule.
-#[derive(Debug)]
-pub(crate) struct UnchangedFiles;
+/// Puts [`UnchangedFiles`] above answers from statistics. It must run before the engine's rule, and changes the schema
+/// like that one, which makes columns nullable.
+pub(crate) const UNCHANGED_FILES: Rule = Rule {
+    name: "coscan_unchanged_files",
+    change: |plan, config| change_down(plan, |plan| checked(plan, config)),
+    keeps_schema: false,
+};
 
-impl UnchangedFiles {
-    pub(crate) const NAME: &'static str = "coscan_unchanged_files";
-}
-
-impl PhysicalOptimizerRule for UnchangedFiles {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let answer = |plan: Arc<dyn ExecutionPlan>| {
-            let tables = match plan.downcast_ref::<AggregateExec>() {
-                Some(_) => tables_of(&plan)?,
-                None => Vec::new(),
-            };
-            if tables.is_empty() {
-                return Ok(Transformed::no(plan));
-            }
-            let answered = AggregateStatistics::new().optimize(Arc::clone(&plan), config)?;
-            let is_answered = answered
-                .children()
-                .first()
-                .is_some_and(|child| child.downcast_ref::<PlaceholderRowExec>().is_some());
-            if !is_answered {
-                return Ok(Transformed::no(plan));
-            }
-            let checked = Arc::new(UnchangedFilesExec { answer: answered, tables });
-            Ok(Transformed::new(checked, true, TreeNodeRecursion::Jump))
-        };
-        plan.transform_down(answer).data()
+/// The answer to an aggregation from statistics, if there is one, below a check of its files.
+fn checked(plan: &Plan, config: &ConfigOptions) -> Changed {
+    if !plan.is::<AggregateExec>() {
+        return Ok(None);
     }
-
-    fn name(&self) -> &str {
-        Self::NAME
+    let tables = tables_of(plan)?;
+    if tables.is_empty() {
+        return Ok(None);
     }
-
-    /// Returns false, like the engine's rule, which makes columns nullable.
-    fn schema_check(&self) -> bool {
-        false
+    let answer = AggregateStatistics::new().optimize(Arc::clone(plan), config)?;
+    if !answer.children().first().is_some_and(|child| child.is::<PlaceholderRowExec>()) {
+        return Ok(None);
     }
+    Ok(Some(Arc::new(OperatorExec::above(UnchangedFiles { tables }, vec![answer])?)))
 }
 
 /// The shared tables that a plan reads, except those whose files were listed for this query.
-fn tables_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<ParquetTable>>> {
+fn tables_of(plan: &Plan) -> Result<Vec<Arc<ParquetTable>>> {
     let mut tables = Vec::new();
     plan.apply(|plan| {
         if let Some(scan) = plan.downcast_ref::<SharedScanExec>()
@@ -87,21 +63,12 @@ fn tables_of(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<Arc<ParquetTable>>> {
 }
 
 /// Passes an answer on if the files that it was computed from have not changed.
-#[derive(Debug)]
-struct UnchangedFilesExec {
-    answer: Arc<dyn ExecutionPlan>,
+#[derive(Clone, Debug)]
+struct UnchangedFiles {
     tables: Vec<Arc<ParquetTable>>,
 }
 
-impl UnchangedFilesExec {
-    /// Creates the operator above another answer.
-    fn above(&self, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(answer), true) => Ok(Arc::new(Self { answer, tables: self.tables.clone() })),
-            _ => internal_err!("UnchangedFilesExec has one child"),
-        }
-    }
-
+impl UnchangedFiles {
     /// The files to check.
     fn files(&self) -> Vec<Arc<ParquetFile>> {
         self.tables.iter().flat_map(|table| table.parquet_files()).cloned().collect()
@@ -113,71 +80,30 @@ async fn check(files: Vec<Arc<ParquetFile>>) -> Result<(), ReadError> {
     checks.buffer_unordered(CHECKS_AT_A_TIME).try_collect().await
 }
 
-impl DisplayAs for UnchangedFilesExec {
-    fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let files = self.files().len();
-        match kind {
-            DisplayFormatType::TreeRender => writeln!(f, "files={files}"),
-            _ => write!(f, "UnchangedFilesExec: files={files}"),
-        }
-    }
-}
+impl Operator for UnchangedFiles {
+    const NAME: &'static str = "UnchangedFilesExec";
+    const KEEPS_ORDER: bool = true;
 
-impl ExecutionPlan for UnchangedFilesExec {
-    fn name(&self) -> &str {
-        "UnchangedFilesExec"
+    fn properties(&self, inputs: &[Plan]) -> Result<Arc<PlanProperties>> {
+        Ok(Arc::clone(only_input(inputs)?.properties()))
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.answer.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.answer]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.above(children)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.above(children)
+    fn fields(&self, _: &[Plan]) -> Vec<String> {
+        vec![format!("files={}", self.files().len())]
     }
 
     fn execute(
-        &self,
+        plan: &OperatorExec<Self>,
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let answer = self.answer.execute(partition, context)?;
-        let files = self.files();
+        let answer = only_input(&plan.inputs)?.execute(partition, context)?;
+        let files = plan.operator.files();
         let checked = async move {
             let unchanged = check(files).await;
             unchanged.map(|()| answer).map_err(|error| DataFusionError::External(Box::new(error)))
         };
         let stream = stream::once(checked).try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(plan.schema(), stream)))
     }
 }

@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 #[cfg(doc)]
 use datafusion::catalog::TableProvider;
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, not_impl_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::PhysicalExpr;
@@ -73,9 +73,16 @@ pub(crate) async fn plan(
         None => unshared::plan_if_cheaper(session, source, &scan.requirements())?,
         Some(reason) => unshared::plan_direct(session, source, &scan.requirements(), reason)?,
     };
-    match direct {
-        Some(direct) => Ok(direct),
-        None => Ok(Arc::new(scan)),
+    match (direct, NotShared::of(session.config())) {
+        (Some(direct), _) => Ok(direct),
+        (None, Some(NotShared::Function(name))) if !scan.needed_chunks().is_empty() => {
+            not_impl_err!(
+                "{name} needs a scan of DataFusion, which cannot read table {}: its files are in several stores, rows are \
+             deleted, or columns have other names in files",
+                scan.table_name()
+            )
+        }
+        (None, _) => Ok(Arc::new(scan)),
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn if_cheaper(
     let table = source.table.table();
     let is_candidate = source.direct_bytes_max > 0 && may_be_selective(needed.chunks.len());
     let has_page_index = session.default_table_options().parquet.global.enable_page_index;
-    if !is_candidate || !has_page_index || !is_in_one_store(table) {
+    if !is_candidate || !has_page_index || !is_for_engine(table) {
         return None;
     }
     // The engine does not consider that bounds leave NaN out.
@@ -92,21 +92,21 @@ pub(crate) fn if_cheaper(
         .then_some(CheaperScan { direct_bytes, shared_bytes, plans })
 }
 
-/// The engine's own scan, in the session's target number of partitions. `None` if the files are in several stores, or
-/// no chunk is needed.
+/// The engine's own scan, in the session's target number of partitions. `None` if the engine cannot read the table by
+/// itself, or no chunk is needed.
 pub(crate) fn plan_direct(
     session: &dyn Session,
     source: &ScanSource,
     requirements: &ScanRequirements<'_>,
-    NotShared(reason): NotShared,
+    reason: NotShared,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let files = with_plans(source, row_group_plans(source.table.table(), requirements.needed));
-    if files.is_empty() || !is_in_one_store(source.table.table()) {
+    if files.is_empty() || !is_for_engine(source.table.table()) {
         return Ok(None);
     }
     let groups = FileGroup::new(files).split_files(session.config().target_partitions());
     let plan = scan(session, source, requirements, groups, Pruning::ByEngine)?;
-    Ok(Some(not_shared(plan, reason)))
+    Ok(Some(not_shared(plan, reason.reason())))
 }
 
 /// The component that rules out row groups and data pages of a scan of the engine.
@@ -160,8 +160,12 @@ fn set_types_of_table(table: &ParquetTable, options: &mut ParquetOptions) {
     }
 }
 
-/// Whether all files are in one store, since the engine's scan finds a file by its path alone.
-fn is_in_one_store(table: &ParquetTable) -> bool {
+/// Whether the engine's scan can read the table: it finds a file by its path alone and columns by their names, and knows
+/// of no deleted rows.
+fn is_for_engine(table: &ParquetTable) -> bool {
+    if table.has_deleted_rows() || table.mapping().is_some() {
+        return false;
+    }
     let mut urls = table.parquet_files().iter().map(|file| file.version().store_url());
     urls.next().is_some_and(|first| urls.all(|url| url == first))
 }

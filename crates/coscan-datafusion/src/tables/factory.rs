@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coscan_storage::stores::StoreOptions;
+use coscan_storage::stores::{StoreError, StoreOptions};
 use datafusion::arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
-use datafusion::common::{not_impl_err, plan_err};
+use datafusion::common::{DataFusionError, not_impl_err, plan_err};
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
@@ -19,6 +19,7 @@ use crate::tables::format::file_options;
 use crate::tables::hive;
 use crate::tables::listing::Listing;
 use crate::tables::location::{ListedFile, name_of};
+use crate::tables::opener::{Identity, Opener};
 use crate::tables::provider::SharedTableProvider;
 use crate::tables::replica::{has, stored_fields};
 
@@ -77,27 +78,54 @@ impl TableProviderFactory for SharedTableFactory {
         let declared = declared_columns(command)?;
         let infers = execution.listing_table_factory_infer_partitions && declared.is_none();
         let mut listing = Listing {
-            coscan: self.coscan.clone(),
-            name: command.name.table().to_owned(),
             locations: command.locations.clone(),
             runtime,
             stores,
             ignores_subdirectories: execution.listing_table_ignore_subdirectory,
             takes_any_name: declared.is_some(),
-            options,
-            orders: command.order_exprs.clone(),
             partitions: Vec::new(),
             columns: declared,
         };
-        let files = listing.files().await?;
+        let files = listing.files().await;
+        // Without files the engine makes the directory when rows are inserted, and its tables are shared, too.
+        if listing.columns.is_some()
+            && listing.runtime.is_some()
+            && replicas.is_empty()
+            && files.as_ref().map_or_else(is_missing, Vec::is_empty)
+        {
+            return ListingTableFactory::new().create(session, command).await;
+        }
+        let files = files?;
         listing.partitions = partition_columns(command, infers, &files)?;
-        let mut provider = SharedTableProvider::of_listing(listing.clone(), files).await?;
+        let opener = Opener {
+            coscan: self.coscan.clone(),
+            name: command.name.table().to_owned(),
+            identity: Identity::Named(listing.identity(options)),
+            options,
+            orders: command.order_exprs.clone(),
+        };
+        let mut provider =
+            SharedTableProvider::of_listing(opener.clone(), listing.clone(), files).await?;
         for location in replicas {
-            let replica = replica(&listing, &provider.schema(), &location).await?;
+            let replica = replica((&opener, &listing), &provider.schema(), &location).await?;
             provider = provider.with_replica(&replica).await?;
         }
-        Ok(Arc::new(provider.with_definition(command.definition.clone())))
+        let is_of_session = listing.runtime.is_some();
+        let provider = provider.with_definition(command.definition.clone());
+        Ok(Arc::new(match is_of_session {
+            true => provider.with_inserts(command.clone()),
+            false => provider,
+        }))
     }
+}
+
+/// Whether files could not be listed because there are none.
+fn is_missing(error: &DataFusionError) -> bool {
+    let DataFusionError::External(error) = error.find_root() else { return false };
+    matches!(
+        error.downcast_ref(),
+        Some(StoreError::NotFound { .. } | StoreError::NoParquetFiles { .. })
+    )
 }
 
 /// Parses locations, which are separated by commas. A location that contains a comma is in double quotes, in which `""`
@@ -122,20 +150,25 @@ fn locations(list: &str) -> Result<Vec<String>> {
 }
 
 /// A replica of a table with these columns. Its files declare how they are sorted.
-async fn replica(of: &Listing, columns: &SchemaRef, location: &str) -> Result<SharedTableProvider> {
-    let mut listing = Listing {
-        name: name_of(location),
-        locations: vec![location.to_owned()],
-        orders: Vec::new(),
-        ..of.clone()
-    };
+async fn replica(
+    (opener, of): (&Opener, &Listing),
+    columns: &SchemaRef,
+    location: &str,
+) -> Result<SharedTableProvider> {
+    let mut listing = Listing { locations: vec![location.to_owned()], ..of.clone() };
     let files = listing.files().await?;
     // The directories of a table may be stored columns of its replica, and vice versa.
     listing.partitions = hive::infer(&files)?;
     listing.partitions.retain(|directory| has(columns, directory));
     let stored = || Arc::new(stored_fields(columns, &listing.partitions));
     listing.columns = of.columns.as_ref().map(|_| stored());
-    SharedTableProvider::of_listing(listing, files).await
+    let opener = Opener {
+        name: name_of(location),
+        identity: Identity::Named(listing.identity(opener.options)),
+        orders: Vec::new(),
+        ..opener.clone()
+    };
+    SharedTableProvider::of_listing(opener, listing, files).await
 }
 
 /// The clause of a statement that a shared table does not support, if there is one.

@@ -4,14 +4,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use coscan_storage::table::{ConstantColumn, TableColumns, TableFile};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::datasource::listing::helpers::parse_partitions_for_path;
 use datafusion::error::Result;
 use log::debug;
 
 use crate::tables::location::ListedFile;
+use crate::tables::snapshot_source::{SnapshotFile, value_type};
 
 /// The number of files from which columns are inferred, as in the engine's own tables.
 const FILES_SAMPLED: usize = 10;
@@ -76,75 +76,56 @@ fn list(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// The files of a table, and its columns.
-pub(crate) struct TableListing {
-    pub(crate) files: Vec<TableFile>,
-    pub(crate) columns: TableColumns,
-}
-
-impl TableListing {
-    /// The files that are in directories of the partition columns. `declared` has the columns that are read from the
-    /// files. With `None`, all columns are read.
-    ///
-    /// # Errors
-    /// If the name of a directory is not a value of the column's type.
-    pub(crate) fn new(
-        files: Vec<ListedFile>,
-        partitions: &[FieldRef],
-        declared: Option<SchemaRef>,
-    ) -> Result<Self> {
-        let is_empty = files.is_empty();
-        let (files, constants) = constants(partitions, files)?;
-        if files.is_empty() && !is_empty {
-            let names: Vec<_> = partitions.iter().map(|field| field.name().clone()).collect();
-            return plan_err!(
-                "no file is in directories named {}=…; name other columns in PARTITIONED BY, or a directory above \
-                 those as the location",
-                names.join("=…/")
-            );
-        }
-        let files = files.into_iter().map(|listed| listed.file).collect();
-        Ok(Self { files, columns: TableColumns { declared, constants } })
-    }
-}
-
-/// The files that are in directories of these columns, and the values of the columns.
-fn constants(
-    fields: &[FieldRef],
+/// The files that are in directories of these columns, with the values of the columns. Others are left out.
+///
+/// # Errors
+/// If all are left out, or the name of a directory is not a value of the column's type.
+pub(crate) fn with_values(
+    partitions: &[FieldRef],
     files: Vec<ListedFile>,
-) -> Result<(Vec<ListedFile>, Vec<ConstantColumn>)> {
-    let texts = |file: &ListedFile| -> Option<Vec<String>> {
-        let names = fields.iter().map(|field| field.name().as_str());
-        let found = parse_partitions_for_path(&file.location, &file.file.meta.location, names);
-        let found = found.filter(|found| found.len() == fields.len());
-        if found.is_none() {
-            debug!("{} is in no partition and is left out", file.file.name());
-        }
-        Some(found?.into_iter().map(Cow::into_owned).collect())
-    };
-    let (files, texts): (Vec<_>, Vec<_>) =
-        files.into_iter().filter_map(|file| texts(&file).map(|texts| (file, texts))).unzip();
-    let mut constants = Vec::with_capacity(fields.len());
-    for (position, field) in fields.iter().enumerate() {
-        let data_type = match field.data_type() {
-            DataType::Dictionary(_, value) => value,
-            data_type => data_type,
+) -> Result<Vec<SnapshotFile>> {
+    let is_empty = files.is_empty();
+    let mut snapshot = Vec::with_capacity(files.len());
+    for listed in files {
+        let Some(texts) = texts(partitions, &listed) else {
+            debug!("{} is in no partition and is left out", listed.file.name());
+            continue;
         };
-        let value = |(file, texts): (&ListedFile, &Vec<String>)| {
-            let text = texts[position].clone();
-            ScalarValue::try_from_string(text, data_type).map_err(|error| {
-                let (file, name) = (file.file.name(), field.name());
-                plan_datafusion_err!(
-                    "the directory {name}=… of {file} is not a value of type {data_type}: {error}; rename it, or give \
-                     {name} another type in PARTITIONED BY"
-                )
-            })
-        };
-        let values = files.iter().zip(&texts).map(value).collect::<Result<Vec<_>>>()?;
-        if !values.is_empty() {
-            let values = ScalarValue::iter_to_array(values)?;
-            constants.push(ConstantColumn { field: Arc::clone(field), values });
-        }
+        let value = |(field, text): (&FieldRef, String)| value(field, text, &listed);
+        let partition_values = partitions.iter().zip(texts).map(value).collect::<Result<_>>()?;
+        snapshot.push(SnapshotFile { partition_values, ..listed.file.into() });
     }
-    Ok((files, constants))
+    if snapshot.is_empty() && !is_empty {
+        let names: Vec<_> = partitions.iter().map(|field| field.name().clone()).collect();
+        return plan_err!(
+            "no file is in directories named {}=…; name other columns in PARTITIONED BY, or a directory above those as \
+             the location",
+            names.join("=…/")
+        );
+    }
+    Ok(snapshot)
+}
+
+/// Whether a file is in directories of these columns.
+pub(crate) fn is_in(partitions: &[FieldRef], file: &ListedFile) -> bool {
+    texts(partitions, file).is_some()
+}
+
+/// The values of these columns in the path of a file, `None` if it is not in such directories.
+fn texts(partitions: &[FieldRef], file: &ListedFile) -> Option<Vec<String>> {
+    let names = partitions.iter().map(|field| field.name().as_str());
+    let found = parse_partitions_for_path(&file.location, &file.file.meta.location, names)?;
+    let is_complete = found.len() == partitions.len();
+    is_complete.then(|| found.into_iter().map(Cow::into_owned).collect())
+}
+
+fn value(field: &FieldRef, text: String, listed: &ListedFile) -> Result<ScalarValue> {
+    let data_type = value_type(field);
+    ScalarValue::try_from_string(text, data_type).map_err(|error| {
+        let (file, name) = (listed.file.name(), field.name());
+        plan_datafusion_err!(
+            "the directory {name}=… of {file} is not a value of type {data_type}: {error}; rename it, or give {name} \
+             another type in PARTITIONED BY"
+        )
+    })
 }

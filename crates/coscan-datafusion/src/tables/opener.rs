@@ -1,106 +1,101 @@
-//! Opens the files of a snapshot again after their footers were dropped.
+//! Opens the files of snapshots as tables, also after their footers were dropped.
 
 use std::sync::Arc;
 
-use coscan_runtime::Registration;
-use coscan_storage::table::{FileOptions, ParquetTable, TableColumns, TableFile};
-use datafusion::arrow::datatypes::Schema;
+use coscan_runtime::{Registration, SharedTable};
+use coscan_storage::table::{FileOptions, ParquetTable};
 use datafusion::error::Result;
 use datafusion::logical_expr::SortExpr;
 
 use crate::error::{from_open, from_table};
 use crate::options::CoscanOptions;
-use crate::tables::listing::{Listing, source_of};
-use crate::tables::location::ListedFile;
-use crate::tables::replica::{fields_of, stored_fields};
+use crate::tables::order;
+use crate::tables::snapshot_source::TableSnapshot;
 use crate::tables::source::ScanSource;
-use crate::tables::statistics::stored_columns;
+use crate::tables::statistics;
+use crate::tables::stored_order;
 
-/// The source of a snapshot.
+/// The properties that all snapshots of a table have in common.
 #[derive(Clone, Debug)]
-pub(crate) enum Opener {
-    /// A list of files, which may be listed again.
-    Listed(Listing),
-    /// A table that a program has registered.
-    Registered(RegisteredTable),
+pub(crate) struct Opener {
+    pub(crate) coscan: CoscanOptions,
+    /// The name in EXPLAIN.
+    pub(crate) name: String,
+    pub(crate) identity: Identity,
+    pub(crate) options: FileOptions,
+    pub(crate) orders: Vec<Vec<SortExpr>>,
 }
 
-/// A registered table without its footers.
+/// The property by which snapshots of one table are known, so that they are scheduled together.
 #[derive(Clone, Debug)]
-pub(crate) struct RegisteredTable {
-    coscan: CoscanOptions,
-    name: String,
-    registration: Registration,
-    files: Vec<(TableFile, FileOptions)>,
-    columns: TableColumns,
-    orders: Vec<Vec<SortExpr>>,
+pub(crate) enum Identity {
+    Named(String),
+    /// A table that a program has registered.
+    Registered(Registration),
 }
 
 impl Opener {
-    /// An opener for the table of a source, without orders.
-    pub(crate) fn registered(coscan: CoscanOptions, source: &ScanSource) -> Self {
-        let table = source.table.table();
-        let files = table.parquet_files().iter();
-        let columns = TableColumns {
-            declared: Some(stored_columns(table)),
-            constants: table.constants().to_vec(),
+    /// Opens a snapshot. The footers of files that are not open yet are read.
+    pub(crate) async fn open(&self, snapshot: &TableSnapshot) -> Result<ScanSource> {
+        let options = |file: usize| snapshot.files[file].options.unwrap_or(self.options);
+        let mut opened = Vec::with_capacity(snapshot.files.len());
+        for files in snapshot.files.chunk_by(|a, b| a.options == b.options) {
+            let to_open = files.iter().map(|file| file.file.clone());
+            let open = self.coscan.manager().open_files(to_open, options(opened.len())).await;
+            opened.extend(open.map_err(from_open)?);
+        }
+        let deleted = snapshot.files.iter().map(|file| file.deleted_rows.clone()).collect();
+        let table = ParquetTable::with_columns(opened, snapshot.table_columns()?);
+        let table = table.and_then(|table| table.without_rows(deleted)).map_err(from_table)?;
+        let source = match &self.identity {
+            Identity::Named(identity) => {
+                registered(&self.coscan, self.name.clone(), identity, table, &self.orders)
+            }
+            Identity::Registered(registration) => {
+                let table = registration.register(Arc::new(table));
+                source_of(&self.coscan, self.name.clone(), table, &self.orders)
+            }
         };
-        Self::Registered(RegisteredTable {
-            coscan,
-            name: source.name.clone(),
-            registration: source.table.registration(),
-            files: files.map(|file| (file.file().clone(), file.options())).collect(),
-            columns,
-            orders: Vec::new(),
-        })
-    }
-
-    pub(crate) fn with_orders(self, orders: &[Vec<SortExpr>]) -> Self {
-        let orders = orders.to_vec();
-        match self {
-            Self::Listed(listing) => Self::Listed(Listing { orders, ..listing }),
-            Self::Registered(table) => Self::Registered(RegisteredTable { orders, ..table }),
-        }
-    }
-
-    /// Sets the columns to those of a table, all of which its files have.
-    pub(crate) fn with_columns(self, table: &Schema) -> Self {
-        match self {
-            Self::Listed(listing) => {
-                let partitions = fields_of(table, &listing.partitions);
-                let columns = Some(Arc::new(stored_fields(table, &partitions)));
-                Self::Listed(Listing { columns, partitions, ..listing })
-            }
-            Self::Registered(registered) => {
-                let constants = registered.columns.constants;
-                let fields: Vec<_> =
-                    constants.iter().map(|constant| Arc::clone(&constant.field)).collect();
-                let declared = Some(Arc::new(stored_fields(table, &fields)));
-                let columns = TableColumns { declared, constants };
-                Self::Registered(RegisteredTable { columns, ..registered })
-            }
-        }
-    }
-
-    /// Opens listed files, or those of the registered table.
-    pub(crate) async fn open(&self, listed: &[ListedFile]) -> Result<ScanSource> {
-        match self {
-            Self::Listed(listing) => listing.snapshot(listed.to_vec()).await,
-            Self::Registered(table) => table.open().await,
-        }
+        Ok(ScanSource { version: snapshot.version, ..source? })
     }
 }
 
-impl RegisteredTable {
-    async fn open(&self) -> Result<ScanSource> {
-        let mut opened = Vec::with_capacity(self.files.len());
-        for files in self.files.chunk_by(|(_, a), (_, b)| a == b) {
-            let to_open = files.iter().map(|(file, _)| file.clone());
-            let open = self.coscan.manager().open_files(to_open, files[0].1).await;
-            opened.extend(open.map_err(from_open)?);
-        }
-        let table = ParquetTable::with_columns(opened, self.columns.clone()).map_err(from_table)?;
-        let table = self.registration.register(Arc::new(table));
-        source_of(&self.coscan, self.name.clone(), table, &self.orders)
-    }
+/// Registers a table as a snapshot of the one with this identity, and returns its source.
+pub(crate) fn registered(
+    coscan: &CoscanOptions,
+    name: String,
+    identity: &str,
+    table: ParquetTable,
+    orders: &[Vec<SortExpr>],
+) -> Result<ScanSource> {
+    let shared = coscan.manager().register_snapshot(identity, Arc::new(table));
+    shared.set_title(&name);
+    source_of(coscan, name, shared, orders)
+}
+
+/// The source of a registered table.
+pub(crate) fn source_of(
+    coscan: &CoscanOptions,
+    name: String,
+    shared: SharedTable,
+    orders: &[Vec<SortExpr>],
+) -> Result<ScanSource> {
+    let (files, statistics) = statistics::of_table(shared.table())?;
+    let declared = order::of_files(shared.table(), &files, orders)?;
+    let stored_order = match orders.is_empty() {
+        true => stored_order::of_files(shared.table()),
+        false => None,
+    };
+    Ok(ScanSource {
+        manager: coscan.manager().clone(),
+        table: shared,
+        name,
+        files: Arc::new(files),
+        statistics: Arc::new(statistics),
+        orderings: declared,
+        stored_order,
+        direct_bytes_max: coscan.direct_bytes_max(),
+        listed_by_query: false,
+        version: None,
+    })
 }

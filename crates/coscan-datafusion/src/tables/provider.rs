@@ -1,32 +1,29 @@
 //! A table of a session whose scans are shared.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use coscan_runtime::{BufferManager, SharedTable};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Statistics, TableReference, plan_err};
+use datafusion::common::{Statistics, not_impl_err, plan_err};
 use datafusion::datasource::TableType;
-use datafusion::datasource::listing::ListingTable;
 use datafusion::error::Result;
-use datafusion::execution::cache::TableScopedPath;
-use datafusion::logical_expr::{Expr, SortExpr, TableProviderFilterPushDown};
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{CreateExternalTable, Expr, SortExpr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::prelude::SessionContext;
 
 use crate::options::CoscanOptions;
-use crate::planning::plan;
-use crate::planning::plan::Pushdown;
-use crate::settings::SessionSettings;
 use crate::tables::hive;
-use crate::tables::listing;
+use crate::tables::insert::plan_insert;
 use crate::tables::listing::Listing;
 use crate::tables::location::{ListedFile, name_of};
+use crate::tables::opener::{self, Identity, Opener};
+use crate::tables::pinned::PinnedTable;
 use crate::tables::replica;
+use crate::tables::snapshot_source::{SnapshotSource, SnapshotTime, TableSnapshot};
 use crate::tables::snapshots::Snapshots;
-use crate::tables::source::{self, ScanSource};
+use crate::tables::source;
 
 /// A table whose scans are shared by all queries, to be registered with a session.
 ///
@@ -35,11 +32,13 @@ use crate::tables::source::{self, ScanSource};
 /// pages, which leave the pool when no table lists the file any more.
 #[derive(Clone, Debug)]
 pub struct SharedTableProvider {
-    snapshots: Arc<Snapshots>,
-    replicas: Vec<Arc<Snapshots>>,
-    /// The columns of all snapshots.
-    schema: SchemaRef,
+    pub(super) snapshots: Arc<Snapshots>,
+    pub(super) replicas: Vec<Arc<Snapshots>>,
+    /// The columns that statements are planned with; `None` for those of the current snapshot.
+    columns: Option<SchemaRef>,
     definition: Option<String>,
+    /// The statement that created the table, if the engine can insert into such a table.
+    created_by: Option<Arc<CreateExternalTable>>,
 }
 
 impl SharedTableProvider {
@@ -59,21 +58,43 @@ impl SharedTableProvider {
     /// As [`open`](Self::open).
     pub async fn open_as(coscan: &CoscanOptions, name: &str, locations: &[String]) -> Result<Self> {
         let mut listing = Listing {
-            coscan: coscan.clone(),
-            name: name.to_owned(),
             locations: locations.to_vec(),
             stores: coscan.stores().clone(),
             runtime: None,
             ignores_subdirectories: true,
             takes_any_name: false,
-            options: coscan.table_options(),
-            orders: Vec::new(),
             partitions: Vec::new(),
             columns: None,
         };
         let files = listing.files().await?;
         listing.partitions = hive::infer(&files)?;
-        Self::of_listing(listing, files).await
+        let (options, orders) = (coscan.table_options(), Vec::new());
+        let identity = Identity::Named(listing.identity(options));
+        let opener =
+            Opener { coscan: coscan.clone(), name: name.to_owned(), identity, options, orders };
+        Self::of_listing(opener, listing, files).await
+    }
+
+    /// Opens a table whose snapshots come from a source, such as the log of a table format. `name` is its name in EXPLAIN
+    /// and reports. `identity` names the table among all of the manager: it consists of all that says where its files are.
+    /// Tables of the same identity are scheduled together.
+    ///
+    /// # Errors
+    /// If the source has no snapshot, or its files cannot be opened.
+    pub async fn from_source(
+        coscan: &CoscanOptions,
+        name: &str,
+        identity: &str,
+        source: Arc<dyn SnapshotSource>,
+    ) -> Result<Self> {
+        let Some(first) = source.newest(None).await? else {
+            return plan_err!("table {name} has no snapshot");
+        };
+        let (options, orders) = (coscan.table_options(), Vec::new());
+        let identity = Identity::Named(format!("{identity} {options:?}"));
+        let opener =
+            Opener { coscan: coscan.clone(), name: name.to_owned(), identity, options, orders };
+        Ok(Self::of_snapshots(Snapshots::from_source(opener, source, first).await?))
     }
 
     /// Creates a provider of a table that is registered with a manager already. It declares no order, and its files are
@@ -83,25 +104,39 @@ impl SharedTableProvider {
     /// # Errors
     /// If the statistics of a file cannot be decoded.
     pub fn new(manager: &BufferManager, table: &SharedTable) -> Result<Self> {
-        let files = table.table().parquet_files();
-        manager.adopt_files(files);
-        let name = files
+        let parquet = table.table();
+        manager.adopt_files(parquet.parquet_files());
+        let name = parquet
+            .parquet_files()
             .first()
             .map_or_else(String::new, |file| source::short_name(&file.version().to_string()));
         let coscan = CoscanOptions::new(manager);
-        let source = listing::source_of(&coscan, name, table.clone(), &[])?;
-        let schema = Arc::clone(table.table().schema());
-        Ok(Self::of_snapshots(Snapshots::registered(coscan, source), schema))
+        let source = opener::source_of(&coscan, name.clone(), table.clone(), &[])?;
+        let identity = Identity::Registered(table.registration());
+        let (options, orders) = (coscan.table_options(), Vec::new());
+        let opener = Opener { coscan, name, identity, options, orders };
+        let snapshot = TableSnapshot::of_table(parquet)?;
+        Ok(Self::of_snapshots(Snapshots::fixed(opener, snapshot, source)))
     }
 
-    pub(crate) async fn of_listing(listing: Listing, files: Vec<ListedFile>) -> Result<Self> {
-        let source = listing.snapshot(files.clone()).await?;
-        let schema = Arc::clone(source.table.table().schema());
-        Ok(Self::of_snapshots(Snapshots::of(listing, files, source), schema))
+    pub(crate) async fn of_listing(
+        opener: Opener,
+        listing: Listing,
+        files: Vec<ListedFile>,
+    ) -> Result<Self> {
+        let first = listing.snapshot(files)?;
+        let snapshots = Snapshots::from_source(opener, Arc::new(listing), first).await?;
+        Ok(Self::of_snapshots(snapshots))
     }
 
-    fn of_snapshots(snapshots: Snapshots, schema: SchemaRef) -> Self {
-        Self { snapshots: Arc::new(snapshots), replicas: Vec::new(), schema, definition: None }
+    fn of_snapshots(snapshots: Snapshots) -> Self {
+        Self {
+            snapshots: Arc::new(snapshots),
+            replicas: Vec::new(),
+            columns: None,
+            definition: None,
+            created_by: None,
+        }
     }
 
     /// A table of the current files of this one, with declared orders as in `WITH ORDER`. A scan uses an order only
@@ -113,7 +148,7 @@ impl SharedTableProvider {
     /// be read again.
     pub async fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
         let snapshots = self.snapshots.with_orders(orders).await?;
-        Ok(Self { snapshots: Arc::new(snapshots), ..self.clone() })
+        Ok(Self { snapshots: Arc::new(snapshots), created_by: None, ..self.clone() })
     }
 
     /// Adds a replica to the table: other files with the same rows, in another order, in other row groups, or with
@@ -128,6 +163,9 @@ impl SharedTableProvider {
     /// # Errors
     /// If columns or numbers of rows differ, or footers were dropped to save memory and cannot be read again.
     pub async fn with_replica(self, replica: &Self) -> Result<Self> {
+        if self.snapshots.may_change_columns() {
+            return plan_err!("a table whose columns may change has no replicas");
+        }
         let table = self.snapshots.current().await?;
         let replica = replica.snapshots.as_replica_of(&table).await?;
         let replicas = self.replicas.into_iter().chain([Arc::new(replica)]).collect();
@@ -136,8 +174,28 @@ impl SharedTableProvider {
 
     /// Sets the statement that created the table.
     #[must_use]
-    pub(crate) fn with_definition(self, definition: Option<String>) -> Self {
+    pub fn with_definition(self, definition: Option<String>) -> Self {
         Self { definition, ..self }
+    }
+
+    /// The same table for one statement, whose columns stay those of the current snapshot while it is planned.
+    #[must_use]
+    pub fn with_current_columns(&self) -> Self {
+        Self { columns: Some(self.snapshots.schema()), ..self.clone() }
+    }
+
+    /// Lets the engine insert into the table, as into the one that the statement would create without coscan.
+    pub(crate) fn with_inserts(self, created_by: CreateExternalTable) -> Self {
+        Self { created_by: Some(Arc::new(created_by)), ..self }
+    }
+
+    /// Whether both are the same table, with the same replicas.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let copies = |table: &Self| {
+            let copies = std::iter::once(&table.snapshots).chain(&table.replicas);
+            copies.map(Arc::as_ptr).collect::<Vec<_>>()
+        };
+        copies(self) == copies(other)
     }
 
     /// The current shared table.
@@ -148,8 +206,9 @@ impl SharedTableProvider {
         Ok(self.snapshots.current().await?.table.clone())
     }
 
-    /// Lists the files again. Queries planned from now on see the current files, with the columns that the table has
-    /// had from the start. Running queries keep their files. Only new files are opened.
+    /// Looks for a newer snapshot: lists the files again, or reads the log of a table format. Queries planned from now on
+    /// see it, with the columns that the table has had from the start unless its source may change them. Running queries
+    /// keep their files. Only new files are opened.
     ///
     /// # Errors
     /// If the files of the table cannot be listed or opened, or a new file does not fit its columns. The table then
@@ -167,33 +226,25 @@ impl SharedTableProvider {
     }
 
     /// The table and its replicas, unless its list of files is fixed.
-    fn refreshed_copies(&self) -> impl Iterator<Item = &Arc<Snapshots>> {
+    pub(super) fn refreshed_copies(&self) -> impl Iterator<Item = &Arc<Snapshots>> {
         let copies = std::iter::once(&self.snapshots).chain(&self.replicas);
         copies.take_while(|_| self.snapshots.is_refreshed())
     }
 
-    /// The replicas that a query may read instead of a snapshot of the table, which are those with the same number of
-    /// rows.
-    async fn replicas_of(&self, table: &ScanSource) -> Vec<Arc<ScanSource>> {
-        let mut replicas = Vec::with_capacity(self.replicas.len());
-        for replica in &self.replicas {
-            let current = replica.current().await;
-            match current.and_then(|current| replica::check_rows(table, &current).map(|()| current))
-            {
-                Ok(current) => replicas.push(current),
-                Err(error) => {
-                    log::warn!("a scan does without a replica of {}: {error}", table.name)
-                }
-            }
-        }
-        replicas
+    /// The table as it was at an earlier moment.
+    ///
+    /// # Errors
+    /// If the table keeps no earlier snapshots, or this one does not exist or is gone.
+    pub async fn at(&self, moment: SnapshotTime) -> Result<Arc<dyn TableProvider>> {
+        let source = self.snapshots.at(moment).await?;
+        Ok(Arc::new(PinnedTable::new(Arc::new(source), Vec::new())))
     }
 }
 
 #[async_trait]
 impl TableProvider for SharedTableProvider {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        self.columns.clone().unwrap_or_else(|| self.snapshots.schema())
     }
 
     fn table_type(&self) -> TableType {
@@ -222,42 +273,22 @@ impl TableProvider for SharedTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // Without a cache of lists the engine lists the files of its tables for each query.
-        let has_lists = session.runtime_env().cache_manager.get_list_files_cache().is_some();
-        let interval = SessionSettings::of(session.config()).refresh_interval;
-        if let Some(interval) = interval.or_else(|| (!has_lists).then_some(Duration::ZERO)) {
-            for copy in self.refreshed_copies() {
-                copy.refresh_after(interval).await;
-            }
-        }
-        let source = self.snapshots.current().await?;
-        let replicas = self.replicas_of(&source).await;
-        let projection = projection.map(Vec::as_slice);
-        let pushdown = Pushdown::of(session, &self.schema, projection, filters, limit)?;
-        plan::plan(session, &source, &replicas, pushdown).await
+        let pinned = self.pinned(session).await?;
+        pinned.scan(session, projection, filters, limit).await
     }
-}
 
-/// Lists the files of a session's table again, as [`SharedTableProvider::refresh`] does. The files of a table that
-/// DataFusion made are listed by the next query, since their list is removed from the session's cache.
-///
-/// # Errors
-/// As [`SharedTableProvider::refresh`]. Also if there is no such table, or it is neither a shared table nor one that
-/// DataFusion made of files.
-pub async fn refresh(context: &SessionContext, table: impl Into<TableReference>) -> Result<()> {
-    let table = table.into();
-    let provider = context.table_provider(table.clone()).await?;
-    if let Some(shared) = provider.downcast_ref::<SharedTableProvider>() {
-        return shared.refresh().await;
+    async fn insert_into(
+        &self,
+        session: &dyn Session,
+        input: Arc<dyn ExecutionPlan>,
+        operation: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(created_by) = self.created_by.as_ref().filter(|_| self.replicas.is_empty()) else {
+            return not_impl_err!(
+                "rows can be inserted only into a table that CREATE EXTERNAL TABLE made of a directory of Parquet files, \
+                 without replicas and options of a store"
+            );
+        };
+        plan_insert(session, created_by, &self.snapshots, input, operation).await
     }
-    let Some(listing) = provider.downcast_ref::<ListingTable>() else {
-        return plan_err!("{table} has no list of files, so there is nothing to refresh");
-    };
-    if let Some(lists) = context.runtime_env().cache_manager.get_list_files_cache() {
-        for location in listing.table_paths() {
-            let path = location.prefix().clone();
-            lists.remove(&TableScopedPath { table: location.get_table_ref().clone(), path });
-        }
-    }
-    Ok(())
 }

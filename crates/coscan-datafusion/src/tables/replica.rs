@@ -87,7 +87,8 @@ pub(crate) fn has(schema: &Schema, field: &FieldRef) -> bool {
 }
 
 fn row_count(source: &ScanSource) -> u64 {
-    source.table.table().parquet_files().iter().map(|file| file.row_count()).sum()
+    let table = source.table.table();
+    table.rows_left(0..table.layout().row_count())
 }
 
 /// Whether a file stores a column or is in a directory of it. A declared column may be in no file. It is then NULL.

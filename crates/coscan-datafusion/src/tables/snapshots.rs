@@ -1,40 +1,47 @@
-//! The snapshots of a table: the one that queries see now, and how the next one is made.
+//! The snapshots of a table: the one that queries see now, and making the next one.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use datafusion::common::Statistics;
+use coscan_storage::table::{ParquetFile, ReadError};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{DataFusionError, Statistics, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::SortExpr;
 use tokio::sync::Mutex;
 
 use crate::error::QueryError;
-use crate::options::CoscanOptions;
 use crate::tables::cached_source::CachedSource;
-use crate::tables::listing::Listing;
-use crate::tables::location::ListedFile;
 use crate::tables::opener::Opener;
 use crate::tables::order;
 use crate::tables::replica;
+use crate::tables::snapshot_source::{SnapshotSource, SnapshotTime, TableSnapshot};
 use crate::tables::source::ScanSource;
+
+/// The interval of checks whether files were replaced.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The current snapshot of a table. Queries keep the snapshot that they were planned on.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
-    current: RwLock<Snapshot>,
-    /// The name in log lines.
-    name: String,
-    /// Opens and lists the files. It is locked meanwhile, so that concurrent queries do so once.
-    opener: Mutex<Opener>,
+    current: RwLock<CurrentSnapshot>,
+    opener: Opener,
+    /// The source of newer snapshots; `None` if the files are fixed.
+    source: Option<Arc<dyn SnapshotSource>>,
+    /// Locked while the files are listed or opened, so that concurrent queries do so once.
+    opening: Mutex<()>,
+    /// The columns of all snapshots; `None` if those of later ones may differ.
+    columns: Option<SchemaRef>,
     /// The time of the last request for the files, if they could not be listed or opened.
     failed: RwLock<Option<Instant>>,
-    /// Whether the files may be listed again.
-    is_refreshed: bool,
+    /// The time of the last check whether files were replaced.
+    checked: RwLock<Option<Instant>>,
 }
 
 #[derive(Clone, Debug)]
-struct Snapshot {
-    files: Arc<[ListedFile]>,
+struct CurrentSnapshot {
+    snapshot: Arc<TableSnapshot>,
+    schema: SchemaRef,
     source: Arc<CachedSource>,
     /// The statistics of the whole table, which stay in memory.
     statistics: Arc<Statistics>,
@@ -42,28 +49,36 @@ struct Snapshot {
 }
 
 impl Snapshots {
-    /// Creates the snapshots of a table that a program has registered.
-    pub(crate) fn registered(coscan: CoscanOptions, source: ScanSource) -> Self {
-        let opener = Opener::registered(coscan, &source);
-        Self::fixed(opener, Arc::default(), source)
-    }
-
-    /// Creates the snapshots of a table whose files were listed just now.
-    pub(crate) fn of(listing: Listing, files: Vec<ListedFile>, source: ScanSource) -> Self {
-        let opener = Opener::Listed(listing.with_columns_of(&source));
-        Self { is_refreshed: true, ..Self::fixed(opener, files.into(), source) }
-    }
-
-    fn fixed(opener: Opener, files: Arc<[ListedFile]>, source: ScanSource) -> Self {
-        let name = source.name.clone();
-        let current = RwLock::new(Snapshot::new(files, Arc::new(source), Instant::now()));
+    /// Creates the snapshots of a table whose files are fixed.
+    pub(crate) fn fixed(opener: Opener, snapshot: TableSnapshot, source: ScanSource) -> Self {
         Self {
-            current,
-            name,
-            opener: Mutex::new(opener),
+            columns: Some(Arc::clone(source.table.table().schema())),
+            current: RwLock::new(CurrentSnapshot::new(Arc::new(snapshot), &Arc::new(source))),
+            opener,
+            source: None,
+            opening: Mutex::default(),
             failed: RwLock::default(),
-            is_refreshed: false,
+            checked: RwLock::default(),
         }
+    }
+
+    /// Creates the snapshots of a table whose first snapshot was taken just now.
+    ///
+    /// # Errors
+    /// If its files cannot be opened.
+    pub(crate) async fn from_source(
+        opener: Opener,
+        source: Arc<dyn SnapshotSource>,
+        first: TableSnapshot,
+    ) -> Result<Self> {
+        let opened = opener.open(&first).await?;
+        Ok(Self::fixed(opener, first, opened).refreshed_from(Some(source)))
+    }
+
+    /// The same snapshot, followed by those of this source.
+    fn refreshed_from(self, source: Option<Arc<dyn SnapshotSource>>) -> Self {
+        let may_change = source.as_ref().is_some_and(|source| source.may_change_columns());
+        Self { columns: self.columns.filter(|_| !may_change), source, ..self }
     }
 
     /// A table of the files of the current snapshot in these orders. Its files are fixed.
@@ -71,11 +86,11 @@ impl Snapshots {
     /// # Errors
     /// If they cannot be opened, or an order names a column that the table does not have.
     pub(crate) async fn with_orders(&self, orders: &[Vec<SortExpr>]) -> Result<Self> {
-        let opener = self.opener.lock().await;
-        let source = self.open(&opener).await?;
+        let source = self.current().await?;
         let orderings = order::of_files(source.table.table(), &source.files, orders)?;
         let source = ScanSource { orderings, stored_order: None, ..source.as_ref().clone() };
-        Ok(Self::fixed(opener.clone().with_orders(orders), self.snapshot().files, source))
+        let opener = Opener { orders: orders.to_vec(), ..self.opener.clone() };
+        Ok(Self::fixed(opener, self.snapshot().snapshot.as_ref().clone(), source))
     }
 
     /// A replica of a table with the same files, read with the columns of the table. It is refreshed if this one is.
@@ -83,15 +98,14 @@ impl Snapshots {
     /// # Errors
     /// If they cannot be opened, or their columns or rows do not match the table.
     pub(crate) async fn as_replica_of(&self, table: &ScanSource) -> Result<Self> {
-        let opener = self.opener.lock().await;
-        let source = self.open(&opener).await?;
-        replica::check_columns(table, &source, false)?;
-        let opener = opener.clone().with_columns(table.table.table().schema());
-        let files = self.snapshot().files;
-        let source = opener.open(&files).await?;
+        replica::check_columns(table, &*self.current().await?, false)?;
+        let snapshot = self.snapshot().snapshot.as_ref().clone();
+        let snapshot = snapshot.read_as(table.table.table().schema())?;
+        let source = self.opener.open(&snapshot).await?;
         replica::check_columns(table, &source, true)?;
         replica::check_rows(table, &source)?;
-        Ok(Self { is_refreshed: self.is_refreshed, ..Self::fixed(opener, files, source) })
+        let later = self.source.clone();
+        Ok(Self::fixed(self.opener.clone(), snapshot, source).refreshed_from(later))
     }
 
     /// The snapshot for a query that is planned now.
@@ -102,12 +116,66 @@ impl Snapshots {
         if let Some(source) = self.snapshot().source.get() {
             return Ok(source);
         }
-        self.open(&*self.opener.lock().await).await
+        let _opens_once = self.opening.lock().await;
+        let current = self.snapshot();
+        if let Some(source) = current.source.get() {
+            return Ok(source);
+        }
+        let source = Arc::new(self.opener.open(&current.snapshot).await?);
+        current.source.put(&source);
+        Ok(source)
+    }
+
+    /// An earlier snapshot.
+    ///
+    /// # Errors
+    /// As [`SnapshotSource::at`]; also if its files cannot be opened.
+    pub(crate) async fn at(&self, moment: SnapshotTime) -> Result<ScanSource> {
+        let Some(source) = &self.source else {
+            return plan_err!(
+                "{} has no versions, so it cannot be read {moment}",
+                self.opener.name
+            );
+        };
+        let snapshot = source.at(moment).await?;
+        self.opener.open(&snapshot).await
+    }
+
+    /// Checks, at most once in [`CHECK_INTERVAL`], that no file of the snapshot was replaced: reads notice that by
+    /// themselves, but queries may find all pages in memory. Only tables of local files are checked, since a request for
+    /// each file costs too much elsewhere.
+    ///
+    /// # Errors
+    /// If a file was replaced.
+    pub(crate) async fn check(&self, source: &ScanSource) -> Result<()> {
+        let table = source.table.table();
+        let is_local = |file: &Arc<ParquetFile>| file.version().store_url().scheme() == "file";
+        let checked = *self.checked.read().unwrap_or_else(PoisonError::into_inner);
+        let is_due = checked.is_none_or(|checked| checked.elapsed() >= CHECK_INTERVAL);
+        if is_due && table.parquet_files().iter().all(is_local) {
+            *self.checked.write().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            // A query may not need a file that is gone, or cannot be looked at.
+            if let Err(error @ ReadError::Changed { .. }) = table.check().await {
+                *self.checked.write().unwrap_or_else(PoisonError::into_inner) = None;
+                return Err(DataFusionError::External(Box::new(error)));
+            }
+        }
+        Ok(())
     }
 
     /// Whether its files may be listed again.
     pub(crate) fn is_refreshed(&self) -> bool {
-        self.is_refreshed
+        self.source.is_some()
+    }
+
+    /// Whether the columns of later snapshots may differ.
+    pub(crate) fn may_change_columns(&self) -> bool {
+        self.columns.is_none()
+    }
+
+    /// The columns of the current snapshot.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.columns.clone().unwrap_or_else(|| self.snapshot().schema)
     }
 
     /// The statistics of the current snapshot.
@@ -115,26 +183,24 @@ impl Snapshots {
         self.snapshot().statistics
     }
 
-    /// Lists the files again unless the last list is younger than `age`. If they cannot be listed, or one of them is
+    /// Looks for a newer snapshot unless that was last done less than `age` ago. If that fails, or a file is
     /// incomplete, the last snapshot stays.
     pub(crate) async fn refresh_after(&self, age: Duration) {
-        if self.is_refreshed
+        if self.is_refreshed()
             && self.snapshot().listed.elapsed() >= age
             && let Err(error) = self.refresh(Some(age)).await
         {
             let error = QueryError::from(error);
-            log::warn!("{} keeps its last list of files: {error}", self.name);
+            log::warn!("{} keeps its last list of files: {error}", self.opener.name);
         }
     }
 
-    /// Lists the files again. With an `age`, returns early if another query has done so, or has tried, since this call.
+    /// Looks for a newer snapshot. With an `age`, returns early if another query has done so, or has tried, since this
+    /// call.
     pub(crate) async fn refresh(&self, age: Option<Duration>) -> Result<()> {
         let asked = Instant::now();
-        if !self.is_refreshed {
-            return Ok(());
-        }
-        let opener = self.opener.lock().await;
-        let Opener::Listed(listing) = &*opener else { return Ok(()) };
+        let Some(source) = &self.source else { return Ok(()) };
+        let _lists_once = self.opening.lock().await;
         let current = self.snapshot();
         let failed = *self.failed.read().unwrap_or_else(PoisonError::into_inner);
         // Otherwise queries would wait one after the other for a store that does not answer.
@@ -144,7 +210,7 @@ impl Snapshots {
             return Ok(());
         }
         let listed = Instant::now();
-        let next = Self::listed_again(listing, current, listed).await;
+        let next = self.newest(source.as_ref(), current, listed).await;
         let next = next.inspect_err(|_| {
             *self.failed.write().unwrap_or_else(PoisonError::into_inner) = Some(listed);
         })?;
@@ -155,40 +221,37 @@ impl Snapshots {
         Ok(())
     }
 
-    /// A snapshot of the current files.
-    async fn listed_again(
-        listing: &Listing,
-        current: Snapshot,
+    /// The newest snapshot, which is the current one if nothing has changed.
+    async fn newest(
+        &self,
+        source: &dyn SnapshotSource,
+        current: CurrentSnapshot,
         listed: Instant,
-    ) -> Result<Snapshot> {
-        let files = listing.files().await?;
-        let known = current.files.iter().map(|listed| listed.file.version());
-        if known.eq(files.iter().map(|listed| listed.file.version())) {
-            return Ok(Snapshot { listed, ..current });
-        }
-        let source = Arc::new(listing.snapshot(files.clone()).await?);
-        Ok(Snapshot::new(files.into(), source, listed))
+    ) -> Result<CurrentSnapshot> {
+        let Some(newest) = source.newest(Some(&current.snapshot)).await? else {
+            return Ok(CurrentSnapshot { listed, ..current });
+        };
+        let newest = match &self.columns {
+            Some(columns) => newest.read_as(columns)?,
+            None => newest,
+        };
+        let source = Arc::new(self.opener.open(&newest).await?);
+        Ok(CurrentSnapshot { listed, ..CurrentSnapshot::new(Arc::new(newest), &source) })
     }
 
-    /// Opens the current snapshot unless another query has done so meanwhile.
-    async fn open(&self, opener: &Opener) -> Result<Arc<ScanSource>> {
-        let current = self.snapshot();
-        if let Some(source) = current.source.get() {
-            return Ok(source);
-        }
-        let source = Arc::new(opener.open(&current.files).await?);
-        current.source.put(&source);
-        Ok(source)
-    }
-
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> CurrentSnapshot {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Snapshot {
-    fn new(files: Arc<[ListedFile]>, source: Arc<ScanSource>, listed: Instant) -> Self {
-        let statistics = Arc::clone(&source.statistics);
-        Self { files, source: Arc::new(CachedSource::new(&source)), statistics, listed }
+impl CurrentSnapshot {
+    fn new(snapshot: Arc<TableSnapshot>, source: &Arc<ScanSource>) -> Self {
+        Self {
+            snapshot,
+            schema: Arc::clone(source.table.table().schema()),
+            source: Arc::new(CachedSource::new(source)),
+            statistics: Arc::clone(&source.statistics),
+            listed: Instant::now(),
+        }
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct ScanSource {
     pub(crate) stored_order: Option<LexOrdering>,
     /// The most bytes of a selective scan that is left to the engine.
     pub(crate) direct_bytes_max: u64,
+    /// The number of its snapshot, if the table counts them.
+    pub(crate) version: Option<u64>,
     /// Whether its files were listed for this query, as the engine does for its own tables.
     pub(crate) listed_by_query: bool,
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use coscan_storage::table::{ParquetTable, widens};
+use coscan_storage::table::{DeletedRows, ParquetTable, widens};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
@@ -13,6 +13,9 @@ use datafusion::error::Result;
 use datafusion_datasource::compute_all_files_statistics;
 use datafusion_datasource_parquet::metadata::DFParquetMetadata;
 
+/// A name that no column has.
+const NO_COLUMN: &str = "\0";
+
 /// All files as one group, each with the statistics of its footer, and the statistics of all.
 pub(crate) fn of_table(table: &ParquetTable) -> Result<(FileGroup, Statistics)> {
     let stored = stored_columns(table);
@@ -21,14 +24,48 @@ pub(crate) fn of_table(table: &ParquetTable) -> Result<(FileGroup, Statistics)> 
         let constants = stored.fields().len()..table.schema().fields().len();
         let value = |column| ScalarValue::try_from_array(&table.repeated_value(index, column), 0);
         let values = constants.map(value).collect::<Result<Vec<_>>>()?;
-        let statistics = of_file(table, index, &stored)?;
+        let deleted = table.deleted_rows(index);
+        let statistics = left_of(of_file(table, index, &stored)?, deleted);
         let file = PartitionedFile::new_from_meta(file.file().meta.clone());
-        files.push(file.with_partition_values(values).with_statistics(Arc::new(statistics)));
+        let file = file.with_partition_values(values).with_statistics(Arc::new(statistics));
+        files.push(with_constants(file, deleted.is_some()));
     }
     let groups = vec![FileGroup::new(files)];
     let schema = Arc::clone(table.schema());
     let (mut groups, statistics) = compute_all_files_statistics(groups, schema, true, false)?;
     Ok((groups.pop().unwrap_or_default(), statistics))
+}
+
+/// The statistics of a file with those of its constant columns. The engine's say that no constant is NULL, and that the
+/// file has rows.
+fn with_constants(mut file: PartitionedFile, has_deleted_rows: bool) -> PartitionedFile {
+    if let Some(statistics) = &mut file.statistics {
+        let statistics = Arc::make_mut(statistics);
+        let stored = statistics.column_statistics.len() - file.partition_values.len();
+        let constants = statistics.column_statistics[stored..].iter_mut();
+        for (column, value) in constants.zip(&file.partition_values) {
+            if value.is_null() {
+                let null_count = statistics.num_rows;
+                *column = ColumnStatistics { null_count, ..ColumnStatistics::new_unknown() };
+            } else if has_deleted_rows {
+                *column = column.clone().to_inexact();
+            }
+        }
+    }
+    file
+}
+
+/// The statistics of a file without some of its rows.
+fn left_of(statistics: Statistics, deleted: Option<&Arc<DeletedRows>>) -> Statistics {
+    let Some(deleted) = deleted else { return statistics };
+    let deleted = usize::try_from(deleted.count()).unwrap_or(usize::MAX);
+    let left = |rows: &usize| rows.saturating_sub(deleted);
+    let num_rows = match &statistics.num_rows {
+        Precision::Exact(rows) => Precision::Exact(left(rows)),
+        Precision::Inexact(rows) => Precision::Inexact(left(rows)),
+        Precision::Absent => Precision::Absent,
+    };
+    Statistics { num_rows, ..statistics.to_inexact() }
 }
 
 /// The columns that are stored in files.
@@ -48,11 +85,18 @@ fn of_file(table: &ParquetTable, index: usize, stored: &SchemaRef) -> Result<Sta
         (file_type != field.data_type()).then(|| file_type.clone())
     };
     let other_types: Vec<_> = stored.fields().iter().enumerate().map(other_type).collect();
-    let file_field = |(field, other): (&FieldRef, &Option<DataType>)| -> Field {
+    let file_field = |(column, field): (usize, &FieldRef)| -> Field {
         let field = field.as_ref().clone();
-        other.clone().map_or(field.clone(), |other| field.with_data_type(other))
+        match table.file_column(index, column).map(|in_file| &file.fields()[in_file]) {
+            Some(stored) => {
+                field.with_name(stored.name()).with_data_type(stored.data_type().clone())
+            }
+            // The file may have another column of this name.
+            None if table.mapping().is_some() => field.with_name(NO_COLUMN),
+            None => field,
+        }
     };
-    let file_fields: Vec<_> = stored.fields().iter().zip(&other_types).map(file_field).collect();
+    let file_fields: Vec<_> = stored.fields().iter().enumerate().map(file_field).collect();
     let file_schema = Arc::new(Schema::new(file_fields));
     let mut statistics =
         DFParquetMetadata::statistics_from_parquet_metadata(file.metadata(), &file_schema)?;

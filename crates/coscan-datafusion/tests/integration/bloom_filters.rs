@@ -1,6 +1,5 @@
 //! Bloom filters rule out row groups, as in plain DataFusion, and never a row that passes the filter.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,14 +12,13 @@ use arrow::datatypes::DataType;
 use coscan_datafusion::CoscanOptions;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
-use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
+use coscan_storage::stores::{DirectFileStore, StoreMetrics};
+use coscan_testing::write_parquet;
 use datafusion::physical_plan::displayable;
 use datafusion::prelude::SessionContext;
-use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
-use url::Url;
 
-use crate::support::{TABLE_OPTIONS, create, leaf, manager, plain, plan, run, shared};
+use crate::support::{TABLE_OPTIONS, counted, create, leaf, manager, plain, plan, run, shared};
 
 const ROWS: i64 = 4000;
 
@@ -34,10 +32,7 @@ fn write(path: &Path, batch: &RecordBatch) {
         .set_max_row_group_row_count(Some(100))
         .set_bloom_filter_enabled(true)
         .build();
-    let file = File::create(path).unwrap();
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
-    writer.write(batch).unwrap();
-    writer.close().unwrap();
+    write_parquet(path, batch, properties);
 }
 
 /// Even numbers as values of many types.
@@ -132,10 +127,7 @@ async fn metered(
     data: &Path,
     options: Options,
 ) -> (SessionContext, BufferManager, Arc<StoreMetrics>) {
-    let metrics = StoreMetrics::new();
-    let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
-    let stores = Stores::new();
-    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
+    let (stores, metrics) = counted(DirectFileStore::new());
     let manager = BufferManager::new(options).unwrap();
     let context = plain();
     let coscan = CoscanOptions::new(&manager).with_stores(stores).with_table_options(TABLE_OPTIONS);

@@ -11,10 +11,11 @@ use coscan_runtime::{BufferManager, Options};
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
+use tempfile::TempDir;
 
 use crate::support::{
-    Seeded, TABLE_OPTIONS, assert_all_frees, counted, explain, manager, metric, plain, plan, run,
-    shared, write,
+    Seeded, TABLE_OPTIONS, assert_all_frees, counted, create, explain, manager, metric, plain,
+    plan, run, set_partitions, shared, write,
 };
 
 fn assert_rows(mut given: Vec<String>, mut expected: Vec<String>, what: &str) {
@@ -23,6 +24,10 @@ fn assert_rows(mut given: Vec<String>, mut expected: Vec<String>, what: &str) {
     let (rows, all) = (given.len(), expected.len());
     let first = given.iter().zip(&expected).find(|(given, expected)| given != expected);
     assert!(given == expected, "{rows} rows for {all}, the first other ones {first:?}: {what}");
+}
+
+fn count(batches: Vec<RecordBatch>) -> usize {
+    batches.iter().map(RecordBatch::num_rows).sum()
 }
 
 /// The columns `key` and `value` of rows with these keys.
@@ -40,8 +45,10 @@ fn rows(keys: &[i64], prefix: char) -> RecordBatch {
 /// Writes `parent` (each key once, with gaps), `child` (up to eight rows of a key, in two files, some of them without a
 /// parent) and `other` (few keys, up to 300 rows each), each in the order of its key; and `label`, a small table for most
 /// of the values.
-fn write_tables(directory: &Path) {
-    let mut random = Seeded(3);
+fn write_tables() -> TempDir {
+    let data = tempfile::tempdir().unwrap();
+    let directory = data.path();
+    let mut random = Seeded::new(3);
     let (mut parents, mut children, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for key in 0..2600 {
         if random.below(5) > 0 {
@@ -67,6 +74,15 @@ fn write_tables(directory: &Path) {
     write(&directory.join("falling_parent.parquet"), &rows(&parents, 'p'), 100);
     let keys: Vec<_> = (0..2600).rev().flat_map(|key| vec![key; key as usize % 5]).collect();
     write(&directory.join("falling_child.parquet"), &rows(&keys, 'c'), 100);
+    data
+}
+
+/// A session in which every scan is shared, with the tables.
+async fn shared_tables() -> (TempDir, BufferManager, SessionContext) {
+    let (data, manager) = (write_tables(), manager(PolicyKind::Relevance));
+    let context = shared(&manager);
+    create_tables(&context, data.path()).await;
+    (data, manager, context)
 }
 
 async fn create_tables(context: &SessionContext, directory: &Path) {
@@ -78,12 +94,7 @@ async fn create_tables(context: &SessionContext, directory: &Path) {
         ("falling_parent", "falling_parent.parquet"),
         ("falling_child", "falling_child.parquet"),
     ] {
-        let location = directory.join(location);
-        let sql = format!(
-            "CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'",
-            location.display()
-        );
-        run(context, &sql).await;
+        create(context, table, &directory.join(location)).await;
     }
     without_thresholds(context).await;
 }
@@ -167,15 +178,13 @@ const OTHERS: &[&str] = &[
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_are_those_of_plain_datafusion() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
+    let data = write_tables();
     let manager = manager(PolicyKind::Relevance);
     for partitions in [1, 4] {
         let (context, reference) = (shared(&manager), plain());
         for context in [&context, &reference] {
             create_tables(context, data.path()).await;
-            run(context, &format!("SET datafusion.execution.target_partitions = {partitions}"))
-                .await;
+            set_partitions(context, partitions).await;
         }
         for sql in COOPERATIVE.iter().chain(OTHERS) {
             let (given, expected) = (run(&context, sql).await, run(&reference, sql).await);
@@ -191,8 +200,7 @@ async fn rows_are_those_of_plain_datafusion() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_join_shares_what_it_reads_and_conditions_rule_joint_chunks_out() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
+    let data = write_tables();
     let (stores, metrics) = counted(object_store::local::LocalFileSystem::new());
     let manager = manager(PolicyKind::Relevance);
     let context = plain();
@@ -222,15 +230,9 @@ async fn a_join_shares_what_it_reads_and_conditions_rule_joint_chunks_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_join_can_be_executed_again_and_dropped_halfway() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
-    let manager = manager(PolicyKind::Relevance);
-    let context = shared(&manager);
-    create_tables(&context, data.path()).await;
+    let (_data, manager, context) = shared_tables().await;
     let sql = "SELECT p.key, c.value FROM parent p JOIN child c ON p.key = c.key";
     let plan = plan(&context, sql).await;
-    let count =
-        |batches: Vec<RecordBatch>| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
     let execute =
         || tokio::spawn(plan.execute(0, context.task_ctx()).unwrap().try_collect::<Vec<_>>());
     let (first, second) = tokio::join!(execute(), execute());
@@ -247,14 +249,8 @@ async fn a_join_can_be_executed_again_and_dropped_halfway() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_joins_the_files_that_it_was_made_of() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
-    let manager = manager(PolicyKind::Relevance);
-    let context = shared(&manager);
-    create_tables(&context, data.path()).await;
+    let (data, manager, context) = shared_tables().await;
     let sql = "SELECT p.key, c.value FROM parent p RIGHT JOIN child c ON p.key = c.key";
-    let count =
-        |batches: Vec<RecordBatch>| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
     let expected = async || {
         let reference = plain();
         create_tables(&reference, data.path()).await;
@@ -276,8 +272,7 @@ async fn a_plan_joins_the_files_that_it_was_made_of() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_of_few_joint_chunks_is_enough_and_a_smaller_one_joins_otherwise() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
+    let data = write_tables();
     let sql = "SELECT p.key, p.value, c.value, c.text FROM parent p JOIN child c ON p.key = c.key";
     let expected = {
         let reference = plain();
@@ -299,8 +294,7 @@ async fn a_pool_of_few_joint_chunks_is_enough_and_a_smaller_one_joins_otherwise(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_that_only_look_clustered_are_joined_otherwise() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
+    let data = write_tables();
     // Each row group is in descending order, so bounds look as if the table were sorted.
     let keys: Vec<_> = (0..2600).map(|n| n / 100 * 100 + 99 - n % 100).collect();
     let location = data.path().join("unsorted.parquet");
@@ -308,7 +302,7 @@ async fn tables_that_only_look_clustered_are_joined_otherwise() {
     let (context, reference) = (shared(&manager(PolicyKind::Relevance)), plain());
     for context in [&context, &reference] {
         create_tables(context, data.path()).await;
-        crate::support::create(context, "unsorted", &location).await;
+        create(context, "unsorted", &location).await;
     }
     // The unsorted table is either the one with the fewest chunks, whose row groups are used
     // unchanged, or has to be read in part.
@@ -339,7 +333,7 @@ fn shuffled(ids: impl Iterator<Item = i64>, group_rows: usize, random: &mut Seed
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_join_of_many_tables_that_only_look_clustered_is_answered() {
     let data = tempfile::tempdir().unwrap();
-    let mut random = Seeded(5);
+    let mut random = Seeded::new(5);
     let manager = manager(PolicyKind::Relevance);
     let (context, reference) = (shared(&manager), plain());
     for table in 0..9 {
@@ -349,7 +343,7 @@ async fn a_join_of_many_tables_that_only_look_clustered_is_answered() {
         let rows = shuffled((0..4400).step_by(step), group_rows, &mut random);
         write(&location, &rows, group_rows);
         for context in [&context, &reference] {
-            crate::support::create(context, &format!("f{table}"), &location).await;
+            create(context, &format!("f{table}"), &location).await;
         }
     }
     for context in [&context, &reference] {
@@ -375,9 +369,8 @@ async fn a_join_of_many_tables_that_only_look_clustered_is_answered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_that_are_joined_as_a_whole_give_the_rows_of_plain_datafusion() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
-    let mut random = Seeded(8);
+    let data = write_tables();
+    let mut random = Seeded::new(8);
     for (table, step) in [("parent", 2), ("child", 1)] {
         let ids = (0..2600).flat_map(|id| vec![id; if step == 1 { 3 } else { 1 }]).step_by(step);
         let rows = shuffled(ids, 90 + 30 * step, &mut random);
@@ -433,7 +426,7 @@ async fn tables_of_the_same_files_may_have_their_columns_in_another_order() {
             );
             run(context, &sql).await;
         }
-        crate::support::create(context, "c", &data.path().join("c.parquet")).await;
+        create(context, "c", &data.path().join("c.parquet")).await;
         without_thresholds(context).await;
     }
     for on in ["a JOIN c ON a.k = c.key", "b JOIN c ON b.m = c.key", "a JOIN c ON a.m = c.key"] {

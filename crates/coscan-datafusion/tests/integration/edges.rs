@@ -10,12 +10,12 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use coscan_datafusion::CoscanOptions;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
+use coscan_testing::{parquet_file, write_parquet};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::prelude::ParquetReadOptions;
 use object_store::memory::InMemory;
 use object_store::path::Path as StorePath;
 use object_store::{ObjectStore, ObjectStoreExt};
-use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::data_type::{Int64Type, Int96, Int96Type};
 use parquet::file::properties::WriterProperties;
@@ -27,11 +27,7 @@ fn write(path: &Path, batch: &RecordBatch, compression: Compression) {
         .set_compression(compression)
         .set_max_row_group_row_count(Some(1 << 20))
         .build();
-    let mut writer =
-        ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties))
-            .unwrap();
-    writer.write(batch).unwrap();
-    writer.close().unwrap();
+    write_parquet(path, batch, properties);
 }
 
 fn big(rows: i64) -> RecordBatch {
@@ -122,11 +118,7 @@ async fn a_column_stored_in_some_files_and_named_by_the_directory_of_others() {
 /// A manager whose last handle is dropped is freed, with its stores.
 async fn is_freed(engine_table: bool) {
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-    let batch = big(10_000);
-    let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
+    let bytes = parquet_file(&[big(10_000)], WriterProperties::default());
     store.put(&StorePath::from("d/t.parquet"), bytes.into()).await.unwrap();
     let weak = Arc::downgrade(&store);
     {

@@ -225,7 +225,7 @@ async fn execute_somehow(
     context: &SessionContext,
     seed: u64,
 ) -> Vec<Vec<Vec<i64>>> {
-    let mut random = Seeded(seed);
+    let mut random = Seeded::new(seed);
     let tasks: Vec<Arc<TaskContext>> = (0..2).map(|_| context.task_ctx()).collect();
     let count = partitions(plan);
     let mut complete = vec![Vec::new(); count];

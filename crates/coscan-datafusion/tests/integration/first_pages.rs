@@ -1,22 +1,22 @@
 //! The first rows of a table of many columns cost little, since only the first pages of each column are read, in one
 //! partition.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use coscan_datafusion::CoscanOptions;
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
-use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
+use coscan_storage::stores::{DirectFileStore, StoreMetrics};
+use coscan_testing::parquet_file;
 use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::prelude::SessionContext;
-use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use url::Url;
 
-use crate::support::{Seeded, create, explain, leaf, metric, partitions, plain, plan, run};
+use crate::support::{
+    Seeded, counted, create, create_ordered, explain, leaf, metric, partitions, plain, plan, run,
+};
 
 /// The number of rows in a batch that is written.
 const STEP: usize = 5_000;
@@ -51,21 +51,15 @@ fn write_wide(path: &Path, columns: usize, rows: std::ops::Range<i64>, has_index
     let batch = |rows: std::ops::Range<i64>| {
         RecordBatch::try_from_iter((0..columns).map(|index| column(index, rows.clone()))).unwrap()
     };
-    let schema = batch(0..0).schema();
-    let mut writer =
-        ArrowWriter::try_new(File::create(path).unwrap(), schema, Some(properties)).unwrap();
-    for start in rows.clone().step_by(STEP) {
-        writer.write(&batch(start..rows.end.min(start + STEP as i64))).unwrap();
-    }
-    writer.close().unwrap();
+    let starts = rows.clone().step_by(STEP);
+    let batches: Vec<_> =
+        starts.map(|start| batch(start..rows.end.min(start + STEP as i64))).collect();
+    std::fs::write(path, parquet_file(&batches, properties)).unwrap();
 }
 
 /// A session in which `wide` is the files of a directory, and the metrics of reads from them.
 async fn session(location: &Path) -> (SessionContext, BufferManager, Arc<StoreMetrics>) {
-    let metrics = StoreMetrics::new();
-    let metered = MeteredStore::new(Arc::new(DirectFileStore::new()), Arc::clone(&metrics));
-    let stores = Stores::new();
-    stores.register(&Url::parse("file:///").unwrap(), Arc::new(metered));
+    let (stores, metrics) = counted(DirectFileStore::new());
     let manager = crate::support::manager(PolicyKind::Relevance);
     let context = plain();
     CoscanOptions::new(&manager).with_stores(stores).install(&context).unwrap();
@@ -106,9 +100,7 @@ async fn the_rows_are_those_of_the_plain_engine() {
         write_wide(&data.path().join(format!("{file}.parquet")), 6, rows, file % 2 == 0);
     }
     let (context, _manager, _) = session(data.path()).await;
-    let location = data.path().display();
-    let sorted = "CREATE EXTERNAL TABLE sorted STORED AS PARQUET WITH ORDER (c0) LOCATION";
-    run(&context, &format!("{sorted} '{location}'")).await;
+    create_ordered(&context, "sorted", "c0", data.path()).await;
     let reference = plain();
     create(&reference, "wide", data.path()).await;
     // In plain DataFusion a limit takes any rows, so the reference query selects them.
@@ -165,7 +157,7 @@ async fn the_rows_are_those_of_the_plain_engine() {
         let tree = explain(&context, &format!("EXPLAIN FORMAT TREE {sql}")).await;
         assert_eq!(tree.contains("first_pages"), is_short, "{sql}: {tree}");
     }
-    let mut random = Seeded(7);
+    let mut random = Seeded::new(7);
     for _ in 0..20 {
         let others = (0..5).map(|_| format!("c{}", random.below(6)));
         let columns: Vec<_> = others.enumerate().map(|(at, it)| format!("{it} AS o{at}")).collect();

@@ -12,8 +12,12 @@ use coscan_storage::table::FileOptions;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
+use tempfile::TempDir;
 
-use crate::support::{assert_all_frees, explain, manager, metric, plain, plan, run, shared};
+use crate::support::{
+    assert_all_frees, create_ordered, explain, manager, metric, plain, plan, run, set_partitions,
+    shared,
+};
 
 /// Creates tables with chunks of a hundred rows: `up` and `other` in the order of `id`, `down` in the opposite order,
 /// `nulls` in the order of `id` with NULLs first, and `pairs`, in which each `id` has several rows, across chunks, each
@@ -29,15 +33,13 @@ async fn create_tables(context: &SessionContext, directory: &Path) {
         ("pairs", "id, n"),
     ] {
         let location = directory.join(format!("{table}.parquet"));
-        let sql = format!(
-            "CREATE EXTERNAL TABLE {table} STORED AS PARQUET WITH ORDER ({order}) LOCATION '{}'",
-            location.display()
-        );
-        run(context, &sql).await;
+        create_ordered(context, table, order, &location).await;
     }
 }
 
-fn write_tables(directory: &Path) {
+fn write_tables() -> TempDir {
+    let data = tempfile::tempdir().unwrap();
+    let directory = data.path();
     let write = |name: &str, ids: Vec<Option<i64>>, repeats: i64| {
         let n = (0..ids.len() as i64).map(|row| row % repeats).collect::<Int64Array>();
         let text = ids.iter().map(|id| id.map(|id| format!("text {}", id * 37 % 101)));
@@ -53,6 +55,15 @@ fn write_tables(directory: &Path) {
     let nulls = std::iter::repeat_n(None, 330);
     write("nulls", nulls.chain((0..1100).map(Some)).collect(), 3);
     write("pairs", (0..2100).map(|row| Some(row / 7)).collect(), 7);
+    data
+}
+
+/// A session in which every scan is shared, with the tables.
+async fn shared_tables() -> (TempDir, BufferManager, SessionContext) {
+    let (data, manager) = (write_tables(), manager(PolicyKind::Relevance));
+    let context = shared(&manager);
+    create_tables(&context, data.path()).await;
+    (data, manager, context)
 }
 
 /// Queries that several tasks work on, if several are allowed.
@@ -90,14 +101,9 @@ fn two_chunks() -> BufferManager {
     BufferManager::new(Options::with_pool_bytes(10_000, 256 << 20)).unwrap()
 }
 
-async fn set_partitions(context: &SessionContext, partitions: usize) {
-    run(context, &format!("SET datafusion.execution.target_partitions = {partitions}")).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_and_their_order_are_those_of_plain_datafusion() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
+    let data = write_tables();
     let reference = plain();
     create_tables(&reference, data.path()).await;
     for manager in [manager(PolicyKind::Relevance), manager(PolicyKind::Normal), two_chunks()] {
@@ -120,8 +126,7 @@ async fn rows_and_their_order_are_those_of_plain_datafusion() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sort_merge_joins_of_tables_in_order() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
+    let data = write_tables();
     let reference = plain();
     create_tables(&reference, data.path()).await;
     for manager in [manager(PolicyKind::Relevance), two_chunks()] {
@@ -169,11 +174,7 @@ async fn a_limit_reads_no_more_with_more_partitions() {
             .await;
             run(&context, "DROP TABLE numbers").await;
             let location = data.path().join("numbers.parquet");
-            let create = format!(
-                "CREATE EXTERNAL TABLE numbers STORED AS PARQUET WITH ORDER (id) LOCATION '{}'",
-                location.display()
-            );
-            run(&context, &create).await;
+            create_ordered(&context, "numbers", "id", &location).await;
             set_partitions(&context, partitions).await;
             metrics.reset();
             run(&context, sql).await;
@@ -197,11 +198,7 @@ async fn tasks_give_chunks_back_to_queries_that_need_their_memory() {
     let context = plain();
     let options = FileOptions { chunk_rows: 20_000, ..FileOptions::default() };
     CoscanOptions::new(&manager).with_table_options(options).install(&context).unwrap();
-    let create = format!(
-        "CREATE EXTERNAL TABLE numbers STORED AS PARQUET WITH ORDER (id) LOCATION '{}'",
-        location.display()
-    );
-    run(&context, &create).await;
+    create_ordered(&context, "numbers", "id", &location).await;
     set_partitions(&context, 8).await;
     // Many chunks cannot have one task each, since their memory exceeds the budget.
     let sql = "SELECT id, text || '!', key, value FROM numbers WHERE key < 9 ORDER BY id";
@@ -236,11 +233,7 @@ async fn tasks_give_chunks_back_to_queries_that_need_their_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_that_is_dropped_frees_what_its_tasks_hold() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
-    let manager = manager(PolicyKind::Relevance);
-    let context = shared(&manager);
-    create_tables(&context, data.path()).await;
+    let (_data, manager, context) = shared_tables().await;
     let plan = plan(&context, "SELECT id * 2 FROM up WHERE n < 5 ORDER BY id").await;
     for batches in 0..5 {
         let mut rows = execute_stream(Arc::clone(&plan), context.task_ctx()).unwrap();
@@ -266,11 +259,7 @@ async fn a_query_that_is_dropped_frees_what_its_tasks_hold() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn batches_have_at_most_as_many_rows_as_the_session_wants() {
-    let data = tempfile::tempdir().unwrap();
-    write_tables(data.path());
-    let manager = manager(PolicyKind::Relevance);
-    let context = shared(&manager);
-    create_tables(&context, data.path()).await;
+    let (_data, _manager, context) = shared_tables().await;
     run(&context, "SET datafusion.execution.batch_size = 30").await;
     let sql = IN_TASKS[1];
     let text = explain(&context, &format!("EXPLAIN {sql}")).await;

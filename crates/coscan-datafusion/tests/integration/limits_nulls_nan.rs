@@ -5,17 +5,8 @@ use std::sync::Arc;
 
 use coscan_runtime::core::PolicyKind;
 use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
-use datafusion::prelude::SessionContext;
 
-use crate::support::{create, explain, manager, plain, run, shared};
-
-async fn create_sorted(context: &SessionContext, location: &Path, key: &str) {
-    let location = location.display();
-    let sql = format!(
-        "CREATE EXTERNAL TABLE sorted STORED AS PARQUET WITH ORDER ({key}) LOCATION '{location}'"
-    );
-    run(context, &sql).await;
-}
+use crate::support::{create, create_ordered, explain, manager, plain, run, shared};
 
 fn write_column(path: &Path, values: ArrayRef) {
     crate::support::write(path, &RecordBatch::try_from_iter([("k", values)]).unwrap(), 100);
@@ -30,7 +21,7 @@ async fn the_keys_of_a_join_do_not_prune_what_a_limit_counts() {
     crate::support::write_numbers(&numbers.join("numbers.parquet"), 0..4600);
     crate::support::write_numbers(&few.join("few.parquet"), 2000..2010);
     let context = shared(&manager(PolicyKind::Relevance));
-    create_sorted(&context, &numbers, "id").await;
+    create_ordered(&context, "sorted", "id", &numbers).await;
     create(&context, "few", &few).await;
     let sql = "SELECT count(*), max(first.id) FROM (SELECT id FROM sorted ORDER BY id LIMIT 1000) first \
                JOIN few ON few.id = first.id";
@@ -48,7 +39,7 @@ async fn nulls_in_the_key_of_several_files_are_not_taken_for_ordered() {
     write_column(&data.path().join("a.parquet"), keys(0..250, true));
     write_column(&data.path().join("b.parquet"), keys(250..500, false));
     let context = shared(&manager(PolicyKind::Relevance));
-    create_sorted(&context, data.path(), "k").await;
+    create_ordered(&context, "sorted", "k", data.path()).await;
     let sql = "SELECT k FROM sorted ORDER BY k";
     let text = explain(&context, &format!("EXPLAIN {sql}")).await;
     assert!(text.contains("order=any"), "{text}");
@@ -65,7 +56,7 @@ async fn nulls_in_the_key_of_several_files_are_not_taken_for_ordered() {
             write_column(&directory.join(format!("{position}.parquet")), keys(ids, null));
         }
         run(&context, "DROP TABLE sorted").await;
-        create_sorted(&context, &directory, "k").await;
+        create_ordered(&context, "sorted", "k", &directory).await;
         let text = explain(&context, &format!("EXPLAIN {sql}")).await;
         assert!(text.contains("order=table"), "{name}: {text}");
     }
@@ -81,7 +72,7 @@ async fn nan_in_the_key_of_several_files_is_not_taken_for_ordered() {
     write_column(&data.path().join("a.parquet"), keys(0..250, true));
     write_column(&data.path().join("b.parquet"), keys(250..500, false));
     let context = shared(&manager(PolicyKind::Relevance));
-    create_sorted(&context, data.path(), "k").await;
+    create_ordered(&context, "sorted", "k", data.path()).await;
     let rows = run(&context, "SELECT k FROM sorted ORDER BY k").await;
     assert_eq!((rows[250].as_str(), rows[500].as_str()), ("250.0", "NaN"));
 }

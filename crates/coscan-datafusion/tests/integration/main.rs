@@ -16,6 +16,7 @@ mod first_pages;
 mod floats;
 mod footers;
 mod in_order;
+mod inserts;
 mod limits_nulls_nan;
 mod listing_tables;
 mod memory;

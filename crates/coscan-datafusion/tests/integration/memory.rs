@@ -167,8 +167,7 @@ async fn a_pool_that_shrinks_and_grows_under_sixteen_streams_changes_no_answer()
         "SELECT id, value FROM numbers WHERE id BETWEEN 2500 AND 7500",
         "SELECT text FROM numbers",
     ];
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..10_000);
+    let data = crate::support::numbers_directory(10_000);
     let plain = crate::support::plain();
     create(&plain, "numbers", data.path()).await;
     let mut expected = Vec::new();

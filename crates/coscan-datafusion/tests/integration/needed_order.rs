@@ -3,17 +3,15 @@
 use coscan_runtime::core::PolicyKind;
 use datafusion::prelude::SessionContext;
 
-use crate::support::{create, explain, leaf, manager, partitions, plain, plan, run, shared};
+use crate::support::{
+    create, create_ordered, explain, leaf, manager, partitions, plain, plan, run, shared,
+};
 
 /// Creates tables `sorted` and `also_sorted`, which declare the order of `id`, and `unsorted`, which does not.
 async fn create_tables(context: &SessionContext, directory: &std::path::Path) {
     let location = directory.join("numbers.parquet");
     for table in ["sorted", "also_sorted"] {
-        let location = location.display();
-        let sql = format!(
-            "CREATE EXTERNAL TABLE {table} STORED AS PARQUET WITH ORDER (id) LOCATION '{location}'"
-        );
-        run(context, &sql).await;
+        create_ordered(context, table, "id", &location).await;
     }
     create(context, "unsorted", &location).await;
 }
@@ -48,8 +46,7 @@ async fn ordered_for(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operators_that_need_an_order_get_it_and_no_others() {
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..4600);
+    let data = crate::support::numbers_directory(4600);
     let (context, reference) = (shared(&manager(PolicyKind::Relevance)), plain());
     for context in [&context, &reference] {
         create_tables(context, data.path()).await;
@@ -133,8 +130,7 @@ async fn operators_that_need_an_order_get_it_and_no_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn explain_says_why_scans_are_in_order_or_not() {
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..4600);
+    let data = crate::support::numbers_directory(4600);
     let context = shared(&manager(PolicyKind::Relevance));
     create_tables(&context, data.path()).await;
     let small = explain(&context, "EXPLAIN SELECT id FROM sorted ORDER BY id").await;

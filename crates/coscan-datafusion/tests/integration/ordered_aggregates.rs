@@ -9,12 +9,15 @@ use coscan_runtime::core::PolicyKind;
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 
-use crate::support::{Seeded, assert_all_frees, explain, manager, plain, plan, run, shared, write};
+use crate::support::{
+    Seeded, assert_all_frees, create_ordered, explain, manager, plain, plan, run, set_partitions,
+    shared, write,
+};
 
 /// Rows in the order of `a` (with `nulls` NULLs last) and `b`: runs of keys that end within chunks or at their ends, or
 /// span several.
 fn clustered(rows: usize, nulls: usize) -> RecordBatch {
-    let mut random = Seeded(7);
+    let mut random = Seeded::new(7);
     let lengths = [1, 1, 2, 3, 7, 40, 99, 100, 101, 350];
     let (mut a, mut b) = (Vec::new(), Vec::new());
     while a.len() < rows {
@@ -46,9 +49,7 @@ fn clustered(rows: usize, nulls: usize) -> RecordBatch {
 async fn create_table(context: &SessionContext, location: &Path) {
     // The bounds of files cover one column only.
     let keys = if location.is_file() { "a ASC NULLS LAST, b" } else { "a" };
-    let (location, order) = (location.display(), format!("WITH ORDER ({keys})"));
-    let sql = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET {order} LOCATION '{location}'");
-    run(context, &sql).await;
+    create_ordered(context, "t", keys, location).await;
 }
 
 const ORDERED: &[&str] = &[
@@ -97,8 +98,7 @@ async fn groups_are_those_of_plain_datafusion() {
             let (context, reference) = (shared(&manager), plain());
             for context in [&context, &reference] {
                 create_table(context, location).await;
-                let sql = format!("SET datafusion.execution.target_partitions = {partitions}");
-                run(context, &sql).await;
+                set_partitions(context, partitions).await;
             }
             for sql in ORDERED.iter().chain(NOT_ORDERED) {
                 let (mut given, mut expected) =

@@ -1,6 +1,5 @@
 //! Plans are pruned, counted and ordered, and otherwise equal those of plain DataFusion.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use coscan_datafusion::{CoscanOptions, SharedTableProvider};
@@ -11,19 +10,16 @@ use datafusion::logical_expr::Partitioning;
 use datafusion::physical_plan::StatisticsArgs;
 use datafusion::prelude::{SessionContext, col};
 
-use crate::support::{create, explain, leaf, manager, metric, partitions, plan, run, shared};
+use crate::support::{
+    create, create_ordered, explain, leaf, manager, metric, numbers_table, partitions, plan, run,
+    set_partitions, shared,
+};
 
-async fn session(location: &Path) -> SessionContext {
-    crate::support::write_numbers(&location.join("numbers.parquet"), 0..4600);
-    let context = shared(&manager(PolicyKind::Relevance));
-    create(&context, "numbers", location).await;
-    context
-}
+const ROWS: i64 = 4600;
 
 #[tokio::test]
 async fn explain_shows_the_scan() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (_data, _, context) = numbers_table(ROWS).await;
     let text = explain(&context, "EXPLAIN SELECT value FROM numbers WHERE id < 1150").await;
     let wanted = "SharedScanExec: table=numbers, policy=relevance, order=any, \
                   why=no order needed, chunks=12 of 46 (34 pruned), \
@@ -36,8 +32,7 @@ async fn explain_shows_the_scan() {
 
 #[tokio::test]
 async fn a_small_scan_is_not_spread_over_tasks() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (data, _, context) = numbers_table(ROWS).await;
     let is_spread = async |sql: &str| {
         let text = explain(&context, &format!("EXPLAIN {sql}")).await;
         text.contains("RoundRobinBatch")
@@ -67,8 +62,7 @@ async fn a_small_scan_is_not_spread_over_tasks() {
 
 #[tokio::test]
 async fn operators_above_one_small_chunk_run_in_one_task() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (_data, _, context) = numbers_table(ROWS).await;
     let grouped = "SELECT key, sum(value) FROM numbers WHERE id < 60 GROUP BY key";
     let joined = format!("SELECT n FROM numbers a JOIN ({grouped}) AS b (key, n) ON a.key = b.key");
     for (sql, rows, tasks) in [
@@ -93,8 +87,7 @@ async fn operators_above_one_small_chunk_run_in_one_task() {
 
 #[tokio::test]
 async fn partitions_of_the_user_stay() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (data, _, context) = numbers_table(ROWS).await;
     let plain = crate::support::plain();
     create(&plain, "numbers", data.path()).await;
     let sql = "SELECT key, value FROM numbers WHERE id < 60";
@@ -119,8 +112,7 @@ async fn partitions_of_the_user_stay() {
 
 #[tokio::test]
 async fn expensive_work_on_few_rows_is_spread_over_tasks() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (_data, _, context) = numbers_table(ROWS).await;
     let few = "(SELECT key, value FROM numbers WHERE id < 60)";
     for sql in [
         format!("SELECT count(*) FROM {few} a JOIN {few} b ON a.key = b.key"),
@@ -139,8 +131,7 @@ async fn is_in_tasks(context: &SessionContext, sql: &str) -> bool {
 
 #[tokio::test]
 async fn the_weight_of_a_session_is_that_of_its_scans() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (_data, _, context) = numbers_table(ROWS).await;
     let sql = "SELECT sum(value) FROM numbers";
     context.sql("SET coscan.weight = 4").await.unwrap().collect().await.unwrap();
     let text = explain(&context, &format!("EXPLAIN {sql}")).await;
@@ -152,8 +143,7 @@ async fn the_weight_of_a_session_is_that_of_its_scans() {
 
 #[tokio::test]
 async fn explain_analyze_shows_what_the_scan_did() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (_data, _, context) = numbers_table(ROWS).await;
     let sql = "EXPLAIN ANALYZE SELECT sum(value) FROM numbers WHERE id < 1150";
     let text = explain(&context, sql).await;
     for wanted in [
@@ -183,8 +173,7 @@ async fn explain_analyze_shows_what_the_scan_did() {
 
 #[tokio::test]
 async fn filters_prune_chunks() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (_data, _, context) = numbers_table(ROWS).await;
     for (filter, chunks) in [
         ("id < 100", 1),
         ("id BETWEEN 150 AND 350", 3),
@@ -206,9 +195,10 @@ async fn filters_prune_chunks() {
 
 #[tokio::test]
 async fn statistics_are_the_plain_engines() {
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("more.parquet"), 4600..4750);
-    let context = session(data.path()).await;
+    let data = crate::support::numbers_directory(ROWS);
+    crate::support::write_numbers(&data.path().join("more.parquet"), ROWS..ROWS + 150);
+    let context = shared(&manager(PolicyKind::Relevance));
+    create(&context, "numbers", data.path()).await;
     let plain = crate::support::plain();
     create(&plain, "numbers", data.path()).await;
     for sql in [
@@ -229,8 +219,7 @@ async fn statistics_are_the_plain_engines() {
 
 #[tokio::test]
 async fn counts_and_extremes_need_no_scan() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (_data, _, context) = numbers_table(ROWS).await;
     for (sql, row) in [
         ("SELECT count(*) FROM numbers", "4600"),
         ("SELECT min(id), max(value), count(text) FROM numbers", "0 2299.5 4600"),
@@ -243,8 +232,7 @@ async fn counts_and_extremes_need_no_scan() {
 
 #[tokio::test]
 async fn a_scan_has_no_more_partitions_than_chunks() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (_data, _, context) = numbers_table(ROWS).await;
     for (filter, count) in [("id >= 0", 4), ("id < 200", 2), ("id < 0", 1)] {
         let plan = plan(&context, &format!("SELECT value FROM numbers WHERE {filter}")).await;
         assert_eq!(partitions(&leaf(&plan)), count, "{filter}");
@@ -253,14 +241,9 @@ async fn a_scan_has_no_more_partitions_than_chunks() {
 
 #[tokio::test]
 async fn a_declared_order_is_kept_and_saves_the_sort() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (data, _, context) = numbers_table(ROWS).await;
     let location = data.path().join("numbers.parquet");
-    let create = format!(
-        "CREATE EXTERNAL TABLE sorted STORED AS PARQUET WITH ORDER (id) LOCATION '{}'",
-        location.display()
-    );
-    run(&context, &create).await;
+    create_ordered(&context, "sorted", "id", &location).await;
     let sql = "SELECT id FROM sorted ORDER BY id";
     let text = explain(&context, &format!("EXPLAIN {sql}")).await;
     assert!(text.contains("order=table") && !text.contains("SortExec"), "{text}");
@@ -276,20 +259,15 @@ async fn files_that_overlap_are_not_taken_for_ordered() {
     crate::support::write_numbers(&data.path().join("a.parquet"), 0..300);
     crate::support::write_numbers(&data.path().join("b.parquet"), 200..500);
     let context = shared(&manager(PolicyKind::Relevance));
-    let create = format!(
-        "CREATE EXTERNAL TABLE sorted STORED AS PARQUET WITH ORDER (id) LOCATION '{}'",
-        data.path().display()
-    );
-    run(&context, &create).await;
+    create_ordered(&context, "sorted", "id", data.path()).await;
     let text = explain(&context, "EXPLAIN SELECT id FROM sorted ORDER BY id").await;
     assert!(text.contains("SortExec") && text.contains("order=any"), "{text}");
 }
 
 #[tokio::test]
 async fn a_top_k_prunes_the_scan_while_it_runs() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
-    run(&context, "SET datafusion.execution.target_partitions = 1").await;
+    let (_data, _, context) = numbers_table(ROWS).await;
+    set_partitions(&context, 1).await;
     let sql = "SELECT id, text FROM numbers ORDER BY id LIMIT 5";
     let plan = plan(&context, sql).await;
     let rows = datafusion::physical_plan::collect(plan.clone(), context.task_ctx()).await.unwrap();
@@ -306,8 +284,7 @@ async fn a_top_k_prunes_the_scan_while_it_runs() {
 
 #[tokio::test]
 async fn a_join_prunes_its_probe_side() {
-    let data = tempfile::tempdir().unwrap();
-    let context = session(data.path()).await;
+    let (data, _, context) = numbers_table(ROWS).await;
     let few = data.path().join("few");
     std::fs::create_dir(&few).unwrap();
     crate::support::write_numbers(&few.join("few.parquet"), 2000..2010);
@@ -330,8 +307,7 @@ async fn a_join_prunes_its_probe_side() {
 
 #[tokio::test]
 async fn a_table_in_order_shares_pages_with_the_same_table_in_any_order() {
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..4600);
+    let data = crate::support::numbers_directory(4600);
     let manager = manager(PolicyKind::Relevance);
     let context = shared(&manager);
     let coscan = CoscanOptions::of(context.state().config()).unwrap();

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::support::{create, explain, manager, plain, run, shared, slt, write_numbers};
+use crate::support::{
+    create, explain, manager, numbers_directory, plain, run, shared, slt, write_numbers,
+};
 use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
 use coscan_runtime::core::PolicyKind;
 use parquet::data_type::{Int96, Int96Type};
@@ -80,8 +82,7 @@ async fn types_asked_for_by_a_session_or_a_table_are_those_of_plain_datafusion()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pruning_can_be_switched_off() {
-    let data = tempfile::tempdir().unwrap();
-    write_numbers(&data.path().join("numbers.parquet"), 0..1000);
+    let data = numbers_directory(1000);
     let context = shared(&manager(PolicyKind::Relevance));
     create(&context, "t", data.path()).await;
     let sql = "SELECT sum(id) FROM t WHERE id < 100";

@@ -7,7 +7,7 @@ use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use datafusion::prelude::SessionContext;
 
-use crate::support::{manager, plain, run, shared};
+use crate::support::{create_ordered, manager, plain, run, shared};
 
 const ROWS: i64 = 4600;
 
@@ -48,11 +48,7 @@ const QUERIES: [(&str, &str); 6] = [
 ];
 
 async fn create_table(context: &SessionContext, directory: &Path) {
-    let location = directory.join("numbers.parquet").display().to_string();
-    let create = format!(
-        "CREATE EXTERNAL TABLE numbers STORED AS PARQUET WITH ORDER (id) LOCATION '{location}'"
-    );
-    run(context, &create).await;
+    create_ordered(context, "numbers", "id", &directory.join("numbers.parquet")).await;
 }
 
 /// Runs all queries with hash joins and with merge joins, and returns the bytes that the manager read for each of them.
@@ -82,8 +78,7 @@ async fn check(directory: &Path, new_manager: impl Fn() -> BufferManager) -> Vec
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_query_reads_no_page_twice() {
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..ROWS);
+    let data = crate::support::numbers_directory(ROWS);
     let large = || manager(PolicyKind::Relevance);
     let once = large();
     let context = shared(&once);
@@ -97,8 +92,7 @@ async fn a_query_reads_no_page_twice() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_pool_of_two_chunks_is_enough_under_every_policy() {
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..ROWS);
+    let data = crate::support::numbers_directory(ROWS);
     let context = shared(&manager(PolicyKind::Relevance));
     create_table(&context, data.path()).await;
     let pool_bytes = 2 * crate::support::chunk_bytes_max(&context).await;

@@ -10,7 +10,7 @@ use object_store::memory::InMemory;
 use object_store::{ObjectStoreExt, PutPayload, path::Path};
 use url::Url;
 
-use crate::support::{create, leaf, manager, plan, run, shared};
+use crate::support::{create, leaf, manager, numbers_table, plan, run, shared};
 
 async fn refusal(context: &SessionContext, sql: &str) -> String {
     crate::support::slt::run(context, sql).await.unwrap_err().to_string()
@@ -47,11 +47,7 @@ async fn a_session_may_keep_its_memory_pool() {
 
 #[tokio::test]
 async fn a_dropped_table_frees_its_pages() {
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..1000);
-    let manager = manager(PolicyKind::Relevance);
-    let context = shared(&manager);
-    create(&context, "numbers", data.path()).await;
+    let (_data, manager, context) = numbers_table(1000).await;
     run(&context, "SELECT sum(value) FROM numbers").await;
     assert!(manager.report().pool_held_bytes > 0);
     run(&context, "DROP TABLE numbers").await;
@@ -60,8 +56,7 @@ async fn a_dropped_table_frees_its_pages() {
 
 #[tokio::test]
 async fn unsupported_statements_are_refused_with_the_reason() {
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..10);
+    let data = crate::support::numbers_directory(10);
     std::fs::create_dir(data.path().join("key=1")).unwrap();
     crate::support::write_numbers(&data.path().join("key=1/part.parquet"), 0..10);
     std::fs::create_dir(data.path().join("nothing")).unwrap();
@@ -118,8 +113,7 @@ async fn a_store_of_the_session_is_used() {
 
 #[tokio::test]
 async fn a_provider_is_registered_by_hand() {
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..1000);
+    let data = crate::support::numbers_directory(1000);
     let manager = manager(PolicyKind::Elevator);
     let coscan = CoscanOptions::new(&manager).with_table_options(crate::support::TABLE_OPTIONS);
     let location = data.path().display().to_string();

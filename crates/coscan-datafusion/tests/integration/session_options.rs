@@ -9,7 +9,7 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 
-use crate::support::{TABLE_OPTIONS, create, manager, plain, plan, run, shared, write_numbers};
+use crate::support::{TABLE_OPTIONS, create, manager, numbers_directory, plain, plan, run, shared};
 
 /// A session of one partition with batches of `batch_rows` rows.
 fn with_batches(manager: &BufferManager, batch_rows: usize) -> SessionContext {
@@ -23,8 +23,7 @@ fn with_batches(manager: &BufferManager, batch_rows: usize) -> SessionContext {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_share_decoded_columns_in_batches_of_their_own_size() {
-    let data = tempfile::tempdir().unwrap();
-    write_numbers(&data.path().join("numbers.parquet"), 0..4000);
+    let data = numbers_directory(4000);
     let manager = manager(PolicyKind::Relevance);
     let mut streams = Vec::new();
     for batch_rows in [7, 64, 8192] {
@@ -60,8 +59,7 @@ fn text_of(plan: &Arc<dyn ExecutionPlan>) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn pushed_down_filters_are_evaluated_by_the_scan() {
-    let data = tempfile::tempdir().unwrap();
-    write_numbers(&data.path().join("numbers.parquet"), 0..5000);
+    let data = numbers_directory(5000);
     let manager = manager(PolicyKind::Relevance);
     let (plain, context) = (plain(), shared(&manager));
     for context in [&plain, &context] {

@@ -13,7 +13,7 @@ use futures::StreamExt;
 use object_store::local::LocalFileSystem;
 use tempfile::TempDir;
 
-use crate::support::{counted, create, leaf, manager, plain, plan, run};
+use crate::support::{counted, create, create_ordered, leaf, manager, plain, plan, run};
 
 const ROWS: i64 = 4_000;
 
@@ -224,12 +224,7 @@ async fn a_setting_limits_the_age_of_a_list() {
 async fn declared_orders_hold_when_new_files_sort_before_the_old() {
     let files = Files::new(1..3);
     let context = files.session();
-    let location = files.path().display();
-    run(
-        &context,
-        &format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{location}' WITH ORDER (id)"),
-    )
-    .await;
+    create_ordered(&context, "t", "id", files.path()).await;
     files.add(0);
     provider(&context, "t").await.refresh().await.unwrap();
     let rows = run(&context, "SELECT id FROM t ORDER BY id").await;

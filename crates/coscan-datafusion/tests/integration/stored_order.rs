@@ -1,13 +1,12 @@
 //! Files that declare their order save a sort, if the order holds over all of them, one after another.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use coscan_runtime::core::PolicyKind;
+use coscan_testing::write_parquet;
 use datafusion::prelude::SessionContext;
-use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 
@@ -25,10 +24,7 @@ fn write(path: &Path, batch: &RecordBatch, sorted: &[(i32, bool, bool)]) {
         .set_max_row_group_row_count(Some(100))
         .set_sorting_columns((!keys.is_empty()).then_some(keys))
         .build();
-    let file = File::create(path).unwrap();
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
-    writer.write(batch).unwrap();
-    writer.close().unwrap();
+    write_parquet(path, batch, properties);
 }
 
 /// The columns `tens`, `id`, `float` and `text` of ids in the given order.

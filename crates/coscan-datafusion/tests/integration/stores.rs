@@ -2,25 +2,25 @@
 //! shown.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::sync::Arc;
 
 use coscan_datafusion::{CoscanOptions, QueryError};
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::PolicyKind;
 use coscan_storage::stores::{StoreOptions, Stores};
+use coscan_testing::s3::{BUCKET, KEY_ID, S3Server, SECRET};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 
-use crate::support::s3::{BUCKET, FILE, KEY_ID, S3Server, SECRET};
-use crate::support::{explain, manager, numbers, plain, run, write};
+use crate::support::{explain, file_of, manager, numbers, plain, run};
 
 const SELECTIVE: &str = "SELECT id, text FROM numbers WHERE id BETWEEN 20100 AND 20101";
 
-fn server() -> S3Server {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("numbers.parquet");
-    write(&file, &numbers(0..50_000), 10_000);
-    S3Server::start(fs::read(file).unwrap())
+const FILE: &str = "numbers/1.parquet";
+
+async fn server() -> S3Server {
+    let server = S3Server::start().await;
+    server.put(FILE, file_of(&numbers(0..50_000), 10_000));
+    server
 }
 
 fn session(manager: &BufferManager, stores: &Stores) -> SessionContext {
@@ -60,7 +60,7 @@ async fn error_of(context: &SessionContext, sql: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_is_read_with_the_options_given() {
-    let server = server();
+    let server = server().await;
     let context = session(&manager(PolicyKind::Relevance), &Stores::new());
     run(&context, &create(&server.options())).await;
     assert_eq!(run(&context, "SELECT count(*), sum(id) FROM numbers").await, ["50000 1249975000"]);
@@ -69,7 +69,7 @@ async fn a_table_is_read_with_the_options_given() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_of_one_session_serve_no_other() {
-    let server = server();
+    let server = server().await;
     let (manager, stores) = (manager(PolicyKind::Relevance), Stores::new());
     let with = session(&manager, &stores);
     run(&with, &create(&server.options())).await;
@@ -82,7 +82,7 @@ async fn credentials_of_one_session_serve_no_other() {
     CoscanOptions::new(&manager).with_stores(stores.clone()).install(&shared).unwrap();
     for other in [session(&manager, &stores), shared] {
         let error = error_of(&other, &create(&wrong)).await;
-        assert!(error.contains("AccessDenied"), "{error}");
+        assert!(error.contains("NotSignedUp"), "{error}");
         assert!(error.contains(BUCKET) && !error.contains("another-secret"), "{error}");
         let mut none = server.options();
         none.retain(|name, _| !name.contains("key"));
@@ -99,7 +99,7 @@ async fn credentials_of_one_session_serve_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_a_session_prints_shows_a_secret() {
-    let server = server();
+    let server = server().await;
     let context = session(&manager(PolicyKind::Relevance), &Stores::new());
     let create = create(&server.options());
     let mut texts = vec![run(&context, &format!("EXPLAIN {create}")).await.join(" ")];
@@ -140,14 +140,14 @@ async fn options_are_checked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_name_files_of_any_store_and_share_them() {
-    let server = server();
+    let server = server().await;
     let manager = manager(PolicyKind::Relevance);
     let stores = with_options(&Stores::new(), server.options());
     let s3 = format!("s3://{BUCKET}/{FILE}");
     for (location, stores) in [
         (s3.clone(), stores.clone()),
         (format!("s3://{BUCKET}/numbers/"), stores.clone()),
-        (server.http(), Stores::new()),
+        (server.http(FILE), Stores::new()),
     ] {
         let context = naming_session(&manager, &stores);
         let sum = format!("SELECT sum(id + 1) FROM '{location}'");
@@ -170,7 +170,7 @@ async fn queries_name_files_of_any_store_and_share_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_without_files_gives_a_plain_error() {
-    let server = server();
+    let server = server().await;
     let manager = manager(PolicyKind::Relevance);
     let error = async |stores: &Stores, location: &str| {
         let sql = format!("SELECT * FROM '{location}'");
@@ -195,7 +195,7 @@ async fn a_name_without_files_gives_a_plain_error() {
     assert_eq!(error(&known, &missing).await, format!("{missing} does not exist. Check the URL"));
     let bucket = error(&known, "s3://nobodys-bucket/a.parquet").await;
     assert!(bucket.contains("404 Not Found: NoSuchBucket"), "{bucket}");
-    let web = server.http().replace("numbers/1", "numbers/2");
+    let web = server.http(FILE).replace("numbers/1", "numbers/2");
     assert_eq!(error(&Stores::new(), &web).await, format!("{web} does not exist. Check the URL"));
     let scheme = error(&Stores::new(), "gopher://host/a").await;
     assert!(scheme.contains("no store is known for \"gopher:\""), "{scheme}");

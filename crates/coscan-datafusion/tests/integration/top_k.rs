@@ -8,7 +8,10 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 
-use crate::support::{create, explain, leaf, manager, metric, plain, plan, run, shared};
+use crate::support::{
+    create, create_ordered, explain, leaf, manager, metric, plain, plan, run, set_partitions,
+    shared,
+};
 
 /// A session with this many partitions in which `events` has three files of 20 chunks in total. Among files, `id` is
 /// shuffled but clustered by chunk, `tenant` is the same everywhere, and `late` has nulls in the first chunk of each
@@ -32,7 +35,7 @@ async fn session(location: &Path, partitions: usize) -> SessionContext {
         crate::support::write(&location.join(format!("{file}.parquet")), &batch, 100);
     }
     let context = shared(&manager(PolicyKind::Relevance));
-    run(&context, &format!("SET datafusion.execution.target_partitions = {partitions}")).await;
+    set_partitions(&context, partitions).await;
     // A filter passes rows on only in full batches.
     run(&context, "SET datafusion.execution.batch_size = 16").await;
     create(&context, "events", location).await;
@@ -111,15 +114,10 @@ async fn explain_shows_the_order_of_the_top_k() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_that_declares_an_order_is_read_from_its_end() {
-    let data = tempfile::tempdir().unwrap();
-    crate::support::write_numbers(&data.path().join("numbers.parquet"), 0..4600);
+    let data = crate::support::numbers_directory(4600);
     let context = shared(&manager(PolicyKind::Relevance));
-    let location = data.path().display();
-    let sql = format!(
-        "CREATE EXTERNAL TABLE sorted STORED AS PARQUET WITH ORDER (id) LOCATION '{location}'"
-    );
-    run(&context, &sql).await;
-    run(&context, "SET datafusion.execution.target_partitions = 1").await;
+    create_ordered(&context, "sorted", "id", data.path()).await;
+    set_partitions(&context, 1).await;
     let sql = "SELECT id FROM sorted ORDER BY id DESC LIMIT 3";
     let plan = plan(&context, sql).await;
     let batches = collect(Arc::clone(&plan), context.task_ctx()).await.unwrap();

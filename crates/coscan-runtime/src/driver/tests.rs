@@ -6,12 +6,9 @@ use std::time::Duration;
 
 use arrow_array::{Int64Array, RecordBatch};
 use coscan_core::WorkerIndex;
-use coscan_storage::table::{FileOptions, ParquetTable, TableFile};
+use coscan_storage::table::ParquetTable;
+use coscan_testing::{parquet_file, table_in_memory};
 use futures::{FutureExt, StreamExt};
-use object_store::memory::InMemory;
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
-use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use tokio::runtime::Handle;
 
@@ -32,15 +29,7 @@ pub(super) async fn table_of_chunks(chunk_rows: u64) -> Arc<ParquetTable> {
     // Pages have few rows, so that the file can be split into that many chunks.
     let pages =
         WriterProperties::builder().set_data_page_row_count_limit(10).set_write_batch_size(10);
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(pages.build())).unwrap();
-    writer.write(&batch).unwrap();
-    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-    let path = Path::from("table.parquet");
-    store.put(&path, writer.into_inner().unwrap().into()).await.unwrap();
-    let meta = store.head(&path).await.unwrap();
-    let file = TableFile { store, store_url: "memory:///".parse().unwrap(), meta };
-    let options = FileOptions { chunk_rows, ..FileOptions::default() };
-    Arc::new(ParquetTable::open(vec![file], options).await.unwrap())
+    table_in_memory(parquet_file(&[batch], pages.build()), chunk_rows).await
 }
 
 /// Panics as if core had found a broken invariant.

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, PageId, PageIndex};
@@ -181,6 +182,11 @@ impl<'a> Part<'a> {
             lengths.sum()
         });
         selection.unwrap_or_else(|| self.chunk_rows())
+    }
+
+    /// The rows among those that are read that are not deleted, one bit for each; `None` if none is deleted.
+    pub(crate) fn mask(&self) -> Option<BooleanBuffer> {
+        self.of.snapshot.table.row_mask(self.chunk, self.selection)
     }
 
     fn chunk_rows(&self) -> u64 {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use coscan_core::{ChunkIndex, MemoryStage, WorkerIndex};
 
-use crate::chunks::batch::record_batch;
+use crate::chunks::batch::{record_batch, rows_left};
 use crate::chunks::columns::{Opening, PartColumns, open};
 use crate::cpu::scheduler::Runnable;
 use crate::cpu::yield_policy::{YieldDecision, YieldPolicy};
@@ -160,7 +160,8 @@ impl Worker {
             let chunk = lease.chunk();
             match open(&self.scan, lease, self.memory.take(), may_wait).await? {
                 Opening::Opened(parts) => {
-                    self.current = Some(ChunkBatches { chunk, parts, _runnable: runnable });
+                    self.current =
+                        Some(ChunkBatches { chunk, parts, has_given: false, _runnable: runnable });
                     return Ok(true);
                 }
                 Opening::NeedsMemory { bytes } => {
@@ -182,25 +183,43 @@ struct ChunkBatches {
     chunk: ChunkIndex,
     /// The parts with rows left.
     parts: VecDeque<PartColumns>,
+    /// Whether a batch was given.
+    has_given: bool,
     _runnable: Runnable,
 }
 
 impl ChunkBatches {
-    /// The next batch. A part is dropped with its last batch.
+    /// The next batch. A part is dropped with its last batch. A chunk gives at least one, which is empty if all its rows
+    /// are deleted.
     fn next(&mut self, scan: &ScanHandle) -> Step {
-        let Some(part) = self.parts.front_mut() else { return Step::NeedsChunk };
-        let (table, rows_max) = (part.table(), part.batch_rows_max());
-        let arrays = match part.next(scan) {
-            Ok(Some(arrays)) => arrays,
-            Ok(None) => return Step::NeedsMemory { bytes: part.batch_bytes() },
-            Err(error) => return Step::Batch(Err(error)),
-        };
-        let rows = arrays.first().map_or(rows_max, |array| array.len() as u64);
-        if part.taken(rows) {
-            self.parts.pop_front();
+        loop {
+            let Some(part) = self.parts.front_mut() else { return Step::NeedsChunk };
+            let (table, rows_max) = (part.table(), part.batch_rows_max());
+            let arrays = match part.next(scan) {
+                Ok(Some(arrays)) => arrays,
+                Ok(None) => return Step::NeedsMemory { bytes: part.batch_bytes() },
+                Err(error) => return Step::Batch(Err(error)),
+            };
+            let rows = arrays.first().map_or(rows_max, |array| array.len() as u64);
+            let mask = part.taken(rows);
+            if part.is_empty() {
+                self.parts.pop_front();
+            }
+            let (arrays, rows) = match mask {
+                Some(mask) => rows_left(&arrays, mask),
+                None => (arrays, rows),
+            };
+            let schema = &scan.parts().columns_of(table).schema;
+            let batch = match record_batch(schema, arrays, rows) {
+                Ok(batch) => batch,
+                Err(error) => return Step::Batch(Err(error)),
+            };
+            let is_last = self.parts.is_empty();
+            if batch.num_rows() > 0 || is_last && !self.has_given {
+                self.has_given = true;
+                return Step::Batch(Ok(ChunkBatch { chunk: self.chunk, table, batch }));
+            }
         }
-        let batch = record_batch(&scan.parts().columns_of(table).schema, arrays, rows);
-        Step::Batch(batch.map(|batch| ChunkBatch { chunk: self.chunk, table, batch }))
     }
 
     /// Provides the memory for the next batch.

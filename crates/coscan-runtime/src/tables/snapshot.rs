@@ -20,7 +20,7 @@ pub(crate) struct Snapshot {
     chunks: Vec<ChunkIndex>,
     /// The inverse of `chunks`: chunks of core with those of the table, sorted.
     of_core: Vec<(ChunkIndex, ChunkIndex)>,
-    /// The memory of these lists.
+    /// The memory of these lists and of the table's deleted rows.
     _memory: MetadataReservation,
 }
 
@@ -43,7 +43,8 @@ impl Snapshot {
         let mut of_core: Vec<_> = chunks.iter().copied().zip((0..).map(ChunkIndex)).collect();
         of_core.sort_unstable();
         let lists = size_of_val(&*files) + size_of_val(&*chunks) + size_of_val(&*of_core);
-        let memory = MetadataReservation::of_held(memory, lists as u64);
+        let bytes = lists as u64 + table.deleted_rows_bytes();
+        let memory = MetadataReservation::of_held(memory, bytes);
         Self { id, table, files, chunks, of_core, _memory: memory }
     }
 
@@ -98,7 +99,8 @@ impl Snapshot {
         let in_file = self.table.file_column(file, column)?;
         let fields = self.table.parquet_files()[file].fields();
         let data_type = self.table.schema().field(column).data_type();
-        (fields[in_file].data_type() == data_type).then_some(in_file)
+        let is_same = fields[in_file].data_type() == data_type;
+        (is_same && !self.table.has_renamed_fields(column)).then_some(in_file)
     }
 
     /// The page of core for a page of the table.

@@ -4,24 +4,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::stores::{FatedStore, Gate};
 use crate::common::{
     CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, assert_idle, ids, in_time, manager,
-    manager_with,
+    manager_with, until,
 };
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{
     BufferManager, Options, Scan, ScanError, ScanRequest, ScanStream, SharedTable,
 };
+use coscan_testing::Faults;
 use futures::future::join_all;
 use futures::{FutureExt, StreamExt};
 
 const ROWS: u64 = 12 * CHUNK_ROWS;
 
 /// A manager, and a table whose reads pass a gate.
-async fn gated(options: Options) -> (BufferManager, SharedTable, Gate) {
-    let (fixture, gate) = (Fixture::new(ROWS).await, Gate::opened());
-    let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+async fn gated(options: Options) -> (BufferManager, SharedTable, Faults) {
+    let (gate, table) = Fixture::new(ROWS).await.table_with_faults().await;
     let manager = manager_with(options);
     let table = manager.register(table);
     gate.close();
@@ -34,6 +33,17 @@ fn large() -> Options {
 
 fn scan(manager: &BufferManager, table: &SharedTable, columns: &[usize]) -> ScanStream {
     manager.scan(table, columns, &[0..ROWS]).unwrap()
+}
+
+/// A scan of all rows for some workers.
+fn start_scan(
+    manager: &BufferManager,
+    table: &SharedTable,
+    workers: usize,
+    columns: &[usize],
+) -> Arc<Scan> {
+    let request = ScanRequest { workers, ..ScanRequest::of_columns(table, columns.to_vec()) };
+    manager.start_scan(table, request).unwrap()
 }
 
 /// Polls a stream once; it has to wait.
@@ -127,12 +137,7 @@ async fn a_chunk_handed_to_a_stream_that_is_dropped_unpolled_returns() {
     let mut stream = scan(&manager, &table, &[0, 1]);
     assert_waits(&mut stream);
     gate.open();
-    in_time(async {
-        while manager.report().chunks_in_use == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    })
-    .await;
+    until(|| manager.report().chunks_in_use > 0).await;
     drop(stream);
     assert_free(&manager).await;
 }
@@ -140,8 +145,7 @@ async fn a_chunk_handed_to_a_stream_that_is_dropped_unpolled_returns() {
 #[tokio::test(start_paused = true)]
 async fn cancelling_a_scan_ends_all_its_workers() {
     let (manager, table, gate) = gated(large()).await;
-    let request = ScanRequest { workers: 3, ..ScanRequest::of_columns(&table, vec![0, 2]) };
-    let scan = manager.start_scan(&table, request).unwrap();
+    let scan = start_scan(&manager, &table, 3, &[0, 2]);
     let mut workers: Vec<_> = (0..3).map(|worker| scan.worker(worker)).collect();
     // One works on a chunk, two have asked for one.
     gate.open();
@@ -168,8 +172,7 @@ async fn cancelling_a_scan_ends_all_its_workers() {
 #[tokio::test(start_paused = true)]
 async fn cancelling_a_scan_wakes_workers_that_wait_for_a_chunk() {
     let (manager, table, gate) = gated(large()).await;
-    let request = ScanRequest { workers: 3, ..ScanRequest::of_columns(&table, vec![0]) };
-    let scan = manager.start_scan(&table, request).unwrap();
+    let scan = start_scan(&manager, &table, 3, &[0]);
     let mut workers: Vec<_> = (0..3).map(|worker| scan.worker(worker)).collect();
     workers.iter_mut().for_each(assert_waits);
     scan.cancel();
@@ -184,8 +187,7 @@ async fn cancelling_a_scan_wakes_workers_that_wait_for_a_chunk() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_may_be_taken_up_again_after_its_stream_was_dropped() {
     let (manager, table, gate) = gated(large()).await;
-    let request = ScanRequest { workers: 2, ..ScanRequest::of_columns(&table, vec![0]) };
-    let scan = manager.start_scan(&table, request).unwrap();
+    let scan = start_scan(&manager, &table, 2, &[0]);
     let mut gone = scan.worker(0);
     assert_waits(&mut gone);
     drop(gone);
@@ -199,12 +201,6 @@ async fn a_worker_may_be_taken_up_again_after_its_stream_was_dropped() {
     assert_free(&manager).await;
 }
 
-/// A scan for two workers.
-fn for_two(manager: &BufferManager, table: &SharedTable) -> Arc<Scan> {
-    let request = ScanRequest { workers: 2, ..ScanRequest::of_columns(table, vec![0]) };
-    manager.start_scan(table, request).unwrap()
-}
-
 fn policies() -> impl Iterator<Item = Options> {
     PolicyKind::ALL.into_iter().map(|policy| large().policy(policy))
 }
@@ -214,7 +210,7 @@ async fn what_a_worker_waited_for_goes_to_the_others_when_it_is_dropped() {
     for options in policies() {
         let policy = options.policy;
         let (manager, table, gate) = gated(options).await;
-        let scan = for_two(&manager, &table);
+        let scan = start_scan(&manager, &table, 2, &[0]);
         let [mut gone, stays] = [0, 1].map(|worker| scan.worker(worker));
         assert_waits(&mut gone);
         drop(gone);
@@ -232,16 +228,11 @@ async fn a_chunk_that_a_dropped_worker_never_took_goes_to_the_others() {
     for options in policies() {
         let policy = options.policy;
         let (manager, table, gate) = gated(options).await;
-        let scan = for_two(&manager, &table);
+        let scan = start_scan(&manager, &table, 2, &[0]);
         let [mut gone, stays] = [0, 1].map(|worker| scan.worker(worker));
         assert_waits(&mut gone);
         gate.open();
-        in_time(async {
-            while manager.report().chunks_in_use == 0 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        })
-        .await;
+        until(|| manager.report().chunks_in_use > 0).await;
         drop(gone);
         assert_eq!(manager.report().chunks_in_use, 0, "{policy}");
         assert!(are_rows(in_time(ids(stays)).await, 0..ROWS), "{policy}");
@@ -256,7 +247,7 @@ async fn a_worker_dropped_within_a_chunk_takes_only_that_chunk_along() {
         let policy = options.policy;
         let (manager, table, gate) = gated(options).await;
         gate.open();
-        let scan = for_two(&manager, &table);
+        let scan = start_scan(&manager, &table, 2, &[0]);
         let [mut gone, stays] = [0, 1].map(|worker| scan.worker(worker));
         let batch = in_time(gone.next()).await.unwrap().unwrap();
         let chunk = crate::common::int64s(&batch, 0)[0] as u64 / CHUNK_ROWS;
@@ -274,7 +265,7 @@ async fn a_dropped_worker_holds_up_no_other() {
     let (manager, table, gate) = gated(Options { active_workers_max: 1, ..large() }).await;
     gate.open();
     let mut other = scan(&manager, &table, &[0]);
-    let for_two = for_two(&manager, &table);
+    let for_two = start_scan(&manager, &table, 2, &[0]);
     let mut gone = for_two.worker(0);
     in_time(gone.next()).await.unwrap().unwrap();
     let time_to_first = async |stream: &mut ScanStream| {
@@ -296,8 +287,7 @@ async fn workers_come_and_go_and_no_row_that_was_not_given_is_lost() {
         let policy = options.policy;
         let (manager, table, gate) = gated(options).await;
         gate.open();
-        let request = ScanRequest { workers: 4, ..ScanRequest::of_columns(&table, vec![0]) };
-        let scan = manager.start_scan(&table, request).unwrap();
+        let scan = start_scan(&manager, &table, 4, &[0]);
         let workers = (0..4).map(|worker| {
             let scan = Arc::clone(&scan);
             tokio::spawn(async move {
@@ -338,8 +328,7 @@ async fn workers_come_and_go_and_no_row_that_was_not_given_is_lost() {
 async fn pruning_a_scan_drops_what_was_decoded_for_it() {
     let (manager, table, gate) = gated(large()).await;
     gate.open();
-    let whole = ScanRequest::of_columns(&table, vec![0]);
-    let waiting = manager.start_scan(&table, whole).unwrap();
+    let waiting = start_scan(&manager, &table, 1, &[0]);
     assert!(are_rows(in_time(ids(scan(&manager, &table, &[0]))).await, 0..ROWS));
     assert!(manager.report().decoded_bytes > 0, "it is kept for the other scan");
     waiting.prune(&waiting.remaining());
@@ -379,12 +368,13 @@ async fn a_table_dropped_while_it_is_read_goes_when_its_loads_have_ended() {
     assert!(parquet.upgrade().is_none(), "nothing of it is left");
 }
 
+fn new_runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().start_paused(true).build().unwrap()
+}
+
 #[test]
 fn scans_learn_that_the_runtime_of_the_manager_is_gone() {
-    let new_runtime = || {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.enable_all().start_paused(true).build().unwrap()
-    };
     let runtime = new_runtime();
     let (manager, table, gate) = runtime.block_on(gated(large()));
     let mut waiting = scan(&manager, &table, &[0]);
@@ -420,10 +410,6 @@ fn however_many_scans_wait_when_the_runtime_of_the_manager_goes_all_are_told() {
 
 #[test]
 fn scans_that_wait_for_memory_learn_that_the_runtime_of_the_manager_is_gone() {
-    let new_runtime = || {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.enable_all().start_paused(true).build().unwrap()
-    };
     let runtime = new_runtime();
     let (manager, table, gate) = runtime.block_on(gated(large()));
     gate.open();

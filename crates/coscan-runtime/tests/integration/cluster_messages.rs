@@ -3,19 +3,18 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::stores::{FatedStore, Gate};
-use crate::common::{CHUNK_ROWS, file_bytes, ids, in_time, manager_with};
+use crate::common::{CHUNK_ROWS, file_bytes, ids, in_time, manager_with, until};
 use coscan_runtime::ring::{Config, Message, NodeId};
-use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
+use coscan_runtime::storage::table::{FileOptions, ParquetTable};
 use coscan_runtime::{
     BufferManager, CirculatingMessage, Cluster, ClusterOptions, Network, Options, Outgoing,
     OutgoingFragment, PeerMessage, SharedTable,
 };
+use coscan_testing::{Faults, table_file};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::basic::Compression;
-use url::Url;
 
 const FILES: usize = 16;
 const ROWS_OF_FILE: u64 = 10 * CHUNK_ROWS;
@@ -81,7 +80,7 @@ async fn files() -> Arc<InMemory> {
 impl Server {
     fn start(id: NodeId, store: &Arc<dyn ObjectStore>) -> Self {
         let manager = manager_with(Options::with_pool_bytes(64 << 20, 64 << 20));
-        manager.stores().register(&url(), Arc::clone(store));
+        manager.stores().register(&"memory:///".parse().unwrap(), Arc::clone(store));
         let outbox = Arc::new(Outbox::default());
         let shared = ClusterOptions {
             stores: vec!["memory:///shared".parse().unwrap()],
@@ -96,17 +95,12 @@ impl Server {
     async fn table(&self, store: &Arc<dyn ObjectStore>) -> SharedTable {
         let mut files = Vec::new();
         for file in 0..FILES {
-            let meta = store.head(&Path::from(format!("shared/{file:02}.parquet"))).await.unwrap();
-            files.push(TableFile { store: Arc::clone(store), store_url: url(), meta });
+            files.push(table_file(store, &format!("shared/{file:02}.parquet")).await);
         }
         let options = FileOptions { chunk_rows: CHUNK_ROWS, ..FileOptions::default() };
         let opened = self.manager.open_files(files, options).await.unwrap();
         self.manager.register(Arc::new(ParquetTable::of_files(opened).unwrap()))
     }
-}
-
-fn url() -> Url {
-    "memory:///".parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,8 +119,9 @@ async fn what_waits_for_a_file_is_forgotten_with_its_connection() {
     let get = asker.outbox.take(about_it).await;
     scan.abort();
 
-    let gate = Gate::closed();
-    let owner = Server::start(OWNER, &FatedStore::gated(store, &gate));
+    let gate = Faults::default();
+    gate.close();
+    let owner = Server::start(OWNER, &gate.around(store));
     owner.cluster.receive(ASKER, need, Vec::new());
     owner.cluster.reconnected(ASKER); // A new process, which has no scan.
     owner.cluster.receive(OTHER, get, Vec::new());
@@ -134,11 +129,9 @@ async fn what_waits_for_a_file_is_forgotten_with_its_connection() {
     // It is answered after all requests that waited, too. The network has taken its answer.
     owner.outbox.take(|sent| sent.to == OTHER).await;
     let scans = || owner.manager.tables().iter().map(|table| table.scans).sum::<usize>();
-    in_time(async {
-        while scans() > 0 {
-            owner.outbox.0.lock().unwrap().clear();
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+    until(|| {
+        owner.outbox.0.lock().unwrap().clear();
+        scans() == 0
     })
     .await;
 }

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::common::stores::{FatedStore, Gate};
 use crate::common::{CHUNK_ROWS, Fixture, LARGE, manager_with};
 use coscan_runtime::{BufferManager, Options, ScanRequest, ScanStream, SharedTable};
+use coscan_testing::Faults;
 use futures::{FutureExt, StreamExt};
 use tokio::time::{Instant, advance};
 
@@ -30,9 +30,8 @@ async fn pauses_in_all(stream: &mut ScanStream, batches: usize) -> Duration {
 }
 
 /// A manager that gives small batches, and a table of `chunks` chunks whose reads pass a gate.
-async fn gated(chunks: u64) -> (BufferManager, SharedTable, Gate) {
-    let (fixture, gate) = (Fixture::new(chunks * CHUNK_ROWS).await, Gate::opened());
-    let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+async fn gated(chunks: u64) -> (BufferManager, SharedTable, Faults) {
+    let (gate, table) = Fixture::new(chunks * CHUNK_ROWS).await.table_with_faults().await;
     let options = Options { batch_rows: 10, ..Options::with_pool_bytes(LARGE, LARGE) };
     let manager = manager_with(options);
     let table = manager.register(table);

@@ -1,7 +1,6 @@
 //! Columns that several scans need are decoded once, and kept for the scans that need them most.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
-use crate::common::stores::{FatedStore, Gate};
 use crate::common::{
     CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, column_range, file_bytes, ids, in_time,
     manager, manager_with,
@@ -16,8 +15,7 @@ const ROWS: u64 = 12 * CHUNK_ROWS;
 
 /// Runs scans of these columns that are all registered before any page comes. Returns their metrics.
 async fn start_together(manager: &BufferManager, columns: &[&[usize]]) -> Vec<ScanMetrics> {
-    let (fixture, gate) = (Fixture::new(ROWS).await, Gate::opened());
-    let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+    let (gate, table) = Fixture::new(ROWS).await.table_with_faults().await;
     let table = manager.register(table);
     gate.close();
     let scans = columns.iter().map(|columns| {
@@ -101,14 +99,19 @@ async fn slices_that_fewest_scans_need_are_dropped_first() {
     assert_free(&manager).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_column_that_cannot_be_decoded_fails_all_scans_that_need_it() {
+/// A table in which the first column of a row group is damaged.
+async fn damaged(manager: &BufferManager, row_group: usize) -> SharedTable {
     let mut bytes = file_bytes(ROWS, Compression::SNAPPY);
     let plain = Fixture::of_bytes(ROWS, bytes.clone()).await.table().await;
-    let start = column_range(&plain, 7, 0).start as usize;
+    let start = column_range(&plain, row_group, 0).start as usize;
     bytes[start + 10..start + 60].iter_mut().for_each(|byte| *byte ^= 0xff);
+    manager.register(Fixture::of_bytes(ROWS, bytes).await.table().await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_column_that_cannot_be_decoded_fails_all_scans_that_need_it() {
     let manager = manager(PolicyKind::Relevance, LARGE);
-    let table = manager.register(Fixture::of_bytes(ROWS, bytes).await.table().await);
+    let table = damaged(&manager, 7).await;
     let columns = [&[0][..], &[0, 2], &[1], &[0], &[1, 2]];
     let streams = columns.map(|columns| ids(manager.scan(&table, columns, &[0..ROWS]).unwrap()));
     for (columns, result) in columns.iter().zip(in_time(join_all(streams)).await) {
@@ -122,12 +125,8 @@ async fn a_column_that_cannot_be_decoded_fails_all_scans_that_need_it() {
 
 #[tokio::test(start_paused = true)]
 async fn workers_do_not_end_well_when_one_of_them_lost_rows() {
-    let mut bytes = file_bytes(ROWS, Compression::SNAPPY);
-    let plain = Fixture::of_bytes(ROWS, bytes.clone()).await.table().await;
-    let start = column_range(&plain, 0, 0).start as usize;
-    bytes[start + 10..start + 60].iter_mut().for_each(|byte| *byte ^= 0xff);
     let manager = manager(PolicyKind::Normal, LARGE);
-    let table = manager.register(Fixture::of_bytes(ROWS, bytes).await.table().await);
+    let table = damaged(&manager, 0).await;
     let request = ScanRequest { workers: 3, ..ScanRequest::of_columns(&table, vec![0]) };
     let scan = manager.start_scan(&table, request).unwrap();
     let mut workers: Vec<_> = (0..3).map(|worker| scan.worker(worker)).collect();

@@ -1,18 +1,18 @@
 //! Faults of a file or a store reach the scans that need it, with a clear text, and no others.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::stores::{Fate, FatedStore};
 use crate::common::{
     CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, column_range, file_bytes, ids, in_time,
     largest_chunk_bytes, manager, manager_with,
 };
 use coscan_runtime::core::PolicyKind;
-use coscan_runtime::storage::stores::{Faults, FaultyStore};
+use coscan_runtime::core::SplitMix64;
 use coscan_runtime::{BufferManager, Options, ScanError, ScanStream, SharedTable};
+use coscan_testing::Fate;
 use futures::StreamExt;
 use futures::future::join_all;
 use parquet::basic::{Compression, ZstdLevel};
@@ -66,20 +66,16 @@ async fn a_file_replaced_during_a_scan_is_told_and_never_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_short_body_is_read_again_and_told_if_it_stays_short() {
-    let fixture = Fixture::new(ROWS).await;
-    let shorts_left = Arc::new(AtomicUsize::new(0));
-    let left = Arc::clone(&shorts_left);
-    let take = move |_: &_| {
-        let step =
-            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        if step.is_ok() { Fate::Short } else { Fate::Answer }
-    };
-    let table = fixture.table_behind(|store| FatedStore::wrap(store, take)).await;
+    let (faults, table) = Fixture::new(ROWS).await.table_with_faults().await;
     let manager = manager(PolicyKind::Relevance, LARGE);
     let (broken, sound) = (manager.register(table), sound(&manager).await);
-    shorts_left.store(2, Ordering::Relaxed);
+    let reads = AtomicUsize::new(0);
+    faults.judge(move |_| match reads.fetch_add(1, Ordering::Relaxed) {
+        0 | 1 => Fate::Short,
+        _ => Fate::Answer,
+    });
     assert!(are_rows(in_time(ids(scan(&manager, &broken, &[0]))).await, 0..ROWS));
-    shorts_left.store(usize::MAX, Ordering::Relaxed);
+    faults.all(Fate::Short);
     let (failed, other) = in_time(futures::future::join(
         ids(scan(&manager, &broken, &[1])),
         ids(scan(&manager, &sound, &[0])),
@@ -120,18 +116,19 @@ async fn flipped_bytes_fail_the_scans_that_read_them() {
     }
 }
 
-/// Runs many scans of a table behind a faulty store: all get right rows. Returns the counts of faults.
-async fn scans_get_over(faults: Faults) -> (u64, u64) {
-    let (mut failed, mut stalled) = (0, 0);
+/// Runs many scans of a table of whose reads one in ten has this fate: all get right rows.
+async fn scans_get_over(fate: Fate) {
+    let suffered = Arc::new(AtomicUsize::new(0));
     for policy in PolicyKind::ALL {
-        let fixture = Fixture::new(ROWS).await;
-        let mut store = None;
-        let table = fixture.table_behind(|inner| {
-            let faulty = FaultyStore::new(inner, faults);
-            store = Some(faulty.clone());
-            Arc::new(faulty)
+        let (faults, table) = Fixture::new(ROWS).await.table_with_faults().await;
+        let (random, count) = (Mutex::new(SplitMix64(2)), Arc::clone(&suffered));
+        faults.judge(move |_| match random.lock().unwrap().below(10) {
+            0 => {
+                count.fetch_add(1, Ordering::Relaxed);
+                fate
+            }
+            _ => Fate::Answer,
         });
-        let table = table.await;
         let pool_bytes = 2 * largest_chunk_bytes(&table);
         let options = Options {
             read_timeout: Duration::from_secs(5),
@@ -147,45 +144,31 @@ async fn scans_get_over(faults: Faults) -> (u64, u64) {
             let ids = result.unwrap().into_iter().map(|id| id / factor).collect();
             assert!(are_rows(Ok(ids), 0..ROWS), "{policy}");
         }
-        let counts = store.unwrap().counts();
-        (failed, stalled) = (failed + counts.failed, stalled + counts.stalled);
         assert_free(&manager).await;
     }
-    (failed, stalled)
+    assert!(suffered.load(Ordering::Relaxed) >= 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_one_request_in_ten_is_asked_again() {
-    // The seed is one with which opening, which is not retried, succeeds.
-    let faults = Faults { seed: 2, fail_one_in: 10, ..Faults::default() };
-    assert!(scans_get_over(faults).await.0 >= 4);
+    scans_get_over(Fate::Fail).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_stalls_one_request_in_ten_is_asked_again() {
-    let stall = Duration::from_secs(600);
-    let faults = Faults { seed: 2, stall_one_in: 10, stall, ..Faults::default() };
     let started = tokio::time::Instant::now();
-    assert!(scans_get_over(faults).await.1 >= 4);
-    assert!(started.elapsed() < stall, "nobody waited for a stalled request to the end");
+    scans_get_over(Fate::Hang).await;
+    assert!(started.elapsed() < Duration::from_secs(600), "nobody waits for long");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_for_ever_ends_its_scans_only() {
-    let fixture = Fixture::new(ROWS).await;
-    let mut store = None;
-    let table = fixture.table_behind(|inner| {
-        let faulty = FaultyStore::new(inner, Faults::default());
-        store = Some(faulty.clone());
-        Arc::new(faulty)
-    });
-    let table = table.await;
+    let (faults, table) = Fixture::new(ROWS).await.table_with_faults().await;
     let manager = manager(PolicyKind::Relevance, largest_chunk_bytes(&table));
     let (broken, sound) = (manager.register(table), sound(&manager).await);
     let mut stream = scan(&manager, &broken, &[0, 1]);
     in_time(stream.next()).await.unwrap().unwrap();
-    let store = store.unwrap();
-    store.fail_next(u64::MAX);
+    faults.all(Fate::Fail);
     let other = tokio::spawn(ids(scan(&manager, &sound, &[0, 1, 2])));
     let second = scan(&manager, &broken, &[2, 0]);
     let mut results = Vec::new();
@@ -201,21 +184,17 @@ async fn a_store_that_fails_for_ever_ends_its_scans_only() {
     assert!(are_rows(in_time(other).await.unwrap(), 0..ROWS));
     drop(stream);
     // The store recovers, and so do scans.
-    store.fail_next(0);
+    faults.all(Fate::Answer);
     assert!(are_rows(in_time(ids(scan(&manager, &broken, &[0]))).await, 0..ROWS));
     assert_free(&manager).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_panics_is_told_from_one_that_fails() {
-    let fixture = Fixture::new(ROWS).await;
-    let panics = Arc::new(AtomicBool::new(false));
-    let still = Arc::clone(&panics);
-    let judge = move |_: &_| if still.load(Ordering::Relaxed) { Fate::Panic } else { Fate::Answer };
-    let table = fixture.table_behind(|store| FatedStore::wrap(store, judge)).await;
+    let (faults, table) = Fixture::new(ROWS).await.table_with_faults().await;
     let manager = manager(PolicyKind::Relevance, LARGE);
     let (broken, sound) = (manager.register(table), sound(&manager).await);
-    panics.store(true, Ordering::Relaxed);
+    faults.all(Fate::Panic);
     let scans = [scan(&manager, &broken, &[0]), scan(&manager, &sound, &[0])];
     let mut results = in_time(join_all(scans.map(ids))).await;
     assert!(are_rows(results.pop().unwrap(), 0..ROWS));
@@ -227,21 +206,14 @@ async fn a_store_that_panics_is_told_from_one_that_fails() {
 /// succeed, and those that do fail.
 async fn only_those_fail_that_need_what_has(fate: Fate, words: &[&str]) {
     for policy in PolicyKind::ALL {
-        let fixture = Fixture::new(ROWS).await;
-        let plain = fixture.table().await;
-        let mut bad: Vec<_> = (0..12).map(|row_group| column_range(&plain, row_group, 1)).collect();
-        bad.push(column_range(&plain, 11, 0));
+        let (faults, table) = Fixture::new(ROWS).await.table_with_faults().await;
+        let mut bad: Vec<_> = (0..12).map(|row_group| column_range(&table, row_group, 1)).collect();
+        bad.push(column_range(&table, 11, 0));
         let touches = move |range: &std::ops::Range<u64>| {
             bad.iter().any(|bad| range.start < bad.end && bad.start < range.end)
         };
         // The pages of a chunk lie side by side: reads that join them touch the bad ones.
-        let is_on = Arc::new(AtomicBool::new(false));
-        let on = Arc::clone(&is_on);
-        let judge = move |range: &_| {
-            if on.load(Ordering::Relaxed) && touches(range) { fate } else { Fate::Answer }
-        };
-        let table = fixture.table_behind(|store| FatedStore::wrap(store, judge)).await;
-        is_on.store(true, Ordering::Relaxed);
+        faults.judge(move |range| if touches(range) { fate } else { Fate::Answer });
         let manager = manager(policy, 2 * largest_chunk_bytes(&table));
         let table = manager.register(table);
         let good = 0..11 * CHUNK_ROWS;
@@ -265,7 +237,7 @@ async fn only_those_fail_that_need_what_has(fate: Fate, words: &[&str]) {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_load_fails_only_scans_that_need_its_pages() {
-    only_those_fail_that_need_what_has(Fate::Fail, &["table.parquet", "it is broken"]).await;
+    only_those_fail_that_need_what_has(Fate::Fail, &["table.parquet", "fails on purpose"]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::stores::{Fate, FatedStore, Gate};
 use crate::common::{CHUNK_ROWS, Fixture, LARGE, assert_free, in_time, int64s, manager, text_of};
 use arrow_array::{Array, RecordBatch};
 use coscan_runtime::core::{Order, PolicyKind};
 use coscan_runtime::storage::table::ParquetTable;
 use coscan_runtime::{BufferManager, FirstRows, ScanError, ScanRequest, SharedTable};
+use coscan_testing::{Fate, Faults, parquet_file};
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStore;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
@@ -33,10 +32,8 @@ fn file_bytes() -> Vec<u8> {
         .set_dictionary_enabled(false)
         .set_data_page_row_count_limit(2000)
         .build();
-    let schema = Arc::clone(reader.schema());
-    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties)).unwrap();
-    reader.build().unwrap().for_each(|batch| writer.write(&batch.unwrap()).unwrap());
-    writer.into_inner().unwrap()
+    let batches: Vec<_> = reader.build().unwrap().map(Result::unwrap).collect();
+    parquet_file(&batches, properties)
 }
 
 async fn fixture() -> Fixture {
@@ -155,15 +152,13 @@ async fn failed_reads_are_retried_and_no_row_comes_twice() {
     for fate in [Fate::Fail, Fate::Short, Fate::Panic, Fate::Hang] {
         for first in [0, 2, 3] {
             let fixture = fixture().await;
-            // The reads of the footer are answered.
-            let reads = Arc::new(AtomicUsize::new(1000));
-            let count = Arc::clone(&reads);
-            let judge = move |_: &_| match count.fetch_add(1, Ordering::Relaxed) {
+            let faults = Faults::default();
+            let table = table_behind(&fixture, |store| faults.around(store)).await;
+            let reads = AtomicUsize::new(0);
+            faults.judge(move |_| match reads.fetch_add(1, Ordering::Relaxed) {
                 read if read == first => fate,
                 _ => Fate::Answer,
-            };
-            let table = table_behind(&fixture, |store| FatedStore::wrap(store, judge)).await;
-            reads.store(0, Ordering::Relaxed);
+            });
             let manager = manager(PolicyKind::Relevance, LARGE);
             let shared = manager.register(table);
             let wanted = [0..10, GROUP_ROWS..GROUP_ROWS + 10];
@@ -230,8 +225,8 @@ async fn without_memory_it_waits_as_scans_do() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_stream_releases_everything() {
     let fixture = fixture().await;
-    let gate = Gate::opened();
-    let table = table_behind(&fixture, |store| FatedStore::gated(store, &gate)).await;
+    let gate = Faults::default();
+    let table = table_behind(&fixture, |store| gate.around(store)).await;
     let manager = manager(PolicyKind::Relevance, LARGE);
     let shared = manager.register(table);
     gate.close();

@@ -4,11 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::clustered::{Clustered, column_bytes, text_of};
-use crate::common::stores::{Fate, FatedStore, Gate};
 use crate::common::{LARGE, assert_free, ids, in_time, int64s, manager, manager_with, sorted};
 use arrow_array::{Array, StringViewArray};
 use coscan_runtime::core::{PolicyKind, StartScanError};
@@ -17,6 +14,7 @@ use coscan_runtime::{
     BufferManager, JointScanRequest, JointStream, JointTable, JointTableError, Options, ScanError,
     ScanLabel, ScanRequest, SharedTable,
 };
+use coscan_testing::{Fate, Faults};
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt};
 
@@ -231,10 +229,10 @@ async fn workers_get_every_chunk_once_under_every_policy() {
 
 #[tokio::test(start_paused = true)]
 async fn a_chunk_of_which_no_row_was_taken_goes_to_another_worker() {
-    let (clustered, gate) = (clustered().await, Gate::opened());
+    let (clustered, gate) = (clustered().await, Faults::default());
     let manager = manager(PolicyKind::Relevance, LARGE);
     let parent = clustered[0].table(FileOptions::default()).await;
-    let gated = |store| FatedStore::gated(store, &gate);
+    let gated = |store| gate.around(store);
     let child = clustered[1].table_behind(FileOptions::default(), gated).await;
     gate.close();
     let tables = [manager.register(parent), manager.register(child)];
@@ -338,12 +336,12 @@ async fn a_pool_that_cannot_hold_a_joint_chunk_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_are_read_and_columns_decoded_once_beside_scans_of_each_table() {
-    let (clustered, gate) = (clustered().await, Gate::opened());
+    let (clustered, gate) = (clustered().await, Faults::default());
     for options in layouts().filter(|options| options.layout == PageLayout::Column) {
         let manager = manager(PolicyKind::Relevance, LARGE);
         let mut tables = Vec::new();
         for table in &clustered {
-            let table = table.table_behind(options, |store| FatedStore::gated(store, &gate)).await;
+            let table = table.table_behind(options, |store| gate.around(store)).await;
             tables.push(manager.register(table));
         }
         gate.close();
@@ -395,16 +393,9 @@ async fn a_store_that_fails_fails_the_joint_scan_for_all_its_workers_only() {
     let options = FileOptions { chunk_rows: 1500, ..FileOptions::default() };
     let manager = manager(PolicyKind::Relevance, LARGE);
     let parent = manager.register(clustered[0].table(options).await);
-    let is_broken = Arc::new(AtomicBool::new(false));
-    let fate = {
-        let is_broken = Arc::clone(&is_broken);
-        move |range: &Range<u64>| match is_broken.load(Ordering::Relaxed) && range.start > 30_000 {
-            true => Fate::Fail,
-            false => Fate::Answer,
-        }
-    };
-    let child = clustered[1].table_behind(options, |store| FatedStore::wrap(store, fate)).await;
-    is_broken.store(true, Ordering::Relaxed);
+    let faults = Faults::default();
+    let child = clustered[1].table_behind(options, |store| faults.around(store)).await;
+    faults.judge(|range| if range.start > 30_000 { Fate::Fail } else { Fate::Answer });
     let tables = [parent, manager.register(child)];
     let chunks = chunks_of(&clustered, &BOUNDS);
     let joint = manager.register_joint(&tables, chunks.clone()).unwrap();

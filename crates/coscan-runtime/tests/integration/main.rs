@@ -7,6 +7,7 @@ mod cluster_messages;
 mod common;
 mod cpu_scheduling;
 mod decode_once;
+mod deleted_rows;
 mod extending;
 mod faults;
 mod find_rows;

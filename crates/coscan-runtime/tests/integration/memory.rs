@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::common::stores::{FatedStore, Gate};
 use crate::common::{
     CHUNK_ROWS, Fixture, LARGE, are_rows, assert_free, file_bytes, ids, in_time, int64s,
     largest_chunk_bytes, manager_with, registered_bytes,
@@ -409,9 +408,7 @@ async fn no_scan_fails_while_operators_take_all_and_return_it() {
 async fn a_worker_that_waits_for_memory_pins_no_pages() {
     const SCANS: u64 = 6;
     for policy in PolicyKind::ALL {
-        let fixture = Fixture::new(ROWS).await;
-        let gate = Gate::opened();
-        let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+        let (gate, table) = Fixture::new(ROWS).await.table_with_faults().await;
         gate.close();
         let chunk_bytes = largest_chunk_bytes(&table);
         let options = Options {

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::common::stores::{Fate, FatedStore, Gate};
 use crate::common::{CHUNK_ROWS, LARGE, file_bytes, in_time, manager_with};
 use coscan_runtime::storage::table::{FileOptions, TableFile};
 use coscan_runtime::{BufferManager, OpenError, Options, ScanError};
+use coscan_testing::{Fate, Faults};
 use futures::FutureExt;
 use futures::future::join_all;
+use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::basic::Compression;
 
 const FILE_OPTIONS: FileOptions = FileOptions {
@@ -38,7 +38,7 @@ async fn files(
     let reads = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&reads);
     let judge = move |_: &_| judge(counted.fetch_add(1, Ordering::SeqCst));
-    let store = FatedStore::wrap(Arc::new(memory), judge);
+    let store = Faults::new(judge).around(Arc::new(memory));
     let file = |meta| TableFile {
         store: Arc::clone(&store),
         store_url: "memory:///".parse().unwrap(),
@@ -54,8 +54,9 @@ fn manager() -> BufferManager {
 #[tokio::test(start_paused = true)]
 async fn those_who_open_a_file_at_once_read_it_once() {
     let (files, reads) = files(20, CHUNK_ROWS, |_| Fate::Answer).await;
-    let gate = Gate::closed();
-    let store: Arc<dyn ObjectStore> = FatedStore::gated(Arc::clone(&files[0].store), &gate);
+    let gate = Faults::default();
+    gate.close();
+    let store = gate.around(Arc::clone(&files[0].store));
     let files: Vec<_> =
         files.into_iter().map(|file| TableFile { store: Arc::clone(&store), ..file }).collect();
     let manager = manager();

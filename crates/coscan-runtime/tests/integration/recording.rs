@@ -4,11 +4,11 @@ use std::io::{Error, Result};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::common::stores::{Fate, FatedStore};
 use crate::common::{CHUNK_ROWS, Fixture, are_rows, column_range, ids, largest_chunk_bytes};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::core::log::{Command, Entry, Log};
 use coscan_runtime::{BufferManager, Options};
+use coscan_testing::{Fate, Faults};
 use tokio::io::AsyncWrite;
 
 /// Runs scans that share, narrow, fail and are cancelled, with a pool of three chunks. Returns their log.
@@ -25,7 +25,7 @@ async fn recorded(policy: PolicyKind) -> Log {
     let judge = move |range: &std::ops::Range<u64>| {
         if range.contains(&broken.start) { Fate::Fail } else { Fate::Answer }
     };
-    let table = fixture.table_behind(|store| FatedStore::wrap(store, judge)).await;
+    let table = fixture.table_behind(|store| Faults::new(judge).around(store)).await;
     let table = manager.register(table);
     let scan = |columns: &[usize], rows| manager.scan(&table, columns, &[rows]).unwrap();
     // All have begun before any continues. Otherwise one could end before another comes that shares

@@ -3,18 +3,17 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::stores::{Fate, FatedStore};
 use crate::common::{
     CHUNK_ROWS, Fixture, column_range, grouped_file_bytes, ids, in_time, manager_with,
-    paged_file_bytes, sorted,
+    paged_file_bytes, sorted, until,
 };
 use coscan_runtime::core::ChunkIndex;
 use coscan_runtime::core::log::{Command, Entry, Log};
 use coscan_runtime::storage::table::ParquetTable;
 use coscan_runtime::{BufferManager, Options, Scan, ScanRequest};
+use coscan_testing::{Fate, Faults};
 use futures::StreamExt;
 use parquet::basic::Compression;
 
@@ -37,12 +36,7 @@ async fn steps_of(table: Arc<ParquetTable>, give_up: impl AsyncFnOnce(&Arc<Scan>
     assert!(scan.remaining().len() > 2 * STEP_CHUNKS);
     give_up(&scan).await;
     // A thread of the manager may still be working on it.
-    in_time(async {
-        while !scan.remaining().is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    })
-    .await;
+    until(|| scan.remaining().is_empty()).await;
     drop((scan, table));
     recording.finish().await.unwrap();
     let log: Log = std::fs::read_to_string(file.path()).unwrap().parse().unwrap();
@@ -109,14 +103,9 @@ async fn a_scan_whose_worker_fails_gives_up_its_chunks_step_by_step() {
 async fn a_scan_that_cannot_be_read_for_gives_up_its_chunks_step_by_step() {
     let fixture =
         Fixture::of_bytes(ROWS, paged_file_bytes(ROWS, Compression::SNAPPY, PAGE_ROWS)).await;
-    let is_opened = Arc::new(AtomicBool::new(false));
-    let fails_now = Arc::clone(&is_opened);
-    let judge = move |_: &_| match fails_now.load(Ordering::Relaxed) {
-        true => Fate::Fail,
-        false => Fate::Answer,
-    };
-    let table = fixture.table_of_chunks(1, |store| FatedStore::wrap(store, judge)).await;
-    is_opened.store(true, Ordering::Relaxed);
+    let faults = Faults::default();
+    let table = fixture.table_of_chunks(1, |store| faults.around(store)).await;
+    faults.all(Fate::Fail);
     assert_short(&steps_of(table, fails).await);
 }
 
@@ -186,11 +175,9 @@ async fn a_file_is_registered_and_removed_step_by_step() {
     let scan = |table| manager.start_scan(table, ScanRequest::of_columns(table, vec![0])).unwrap();
     assert_eq!(tables.each_ref().map(|table| scan(table).remaining().len()), [chunks; 2]);
     drop(tables);
-    in_time(async {
-        while !std::fs::read_to_string(file.path()).unwrap().contains("\"remove_table\"") {
-            manager.evict_unneeded(); // Fills the writer's buffer.
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+    until(|| {
+        manager.evict_unneeded(); // Fills the writer's buffer.
+        std::fs::read_to_string(file.path()).unwrap().contains("\"remove_table\"")
     })
     .await;
     recording.finish().await.unwrap();

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::stores::{FatedStore, Gate};
 use crate::common::{CHUNK_ROWS, Fixture, LARGE, are_rows, ids};
 use coscan_runtime::{BufferManager, Options, ScanStream};
+use coscan_testing::Faults;
 use futures::executor::block_on;
 use futures::{FutureExt, StreamExt};
 
@@ -25,9 +25,8 @@ fn work_until(is_over: impl Fn() -> bool) {
 }
 
 /// A manager, and a scan of all rows that waits for a device until the gate is opened.
-async fn waiting_scan() -> (BufferManager, ScanStream, Gate) {
-    let (fixture, gate, manager) = (Fixture::new(ROWS).await, Gate::opened(), manager());
-    let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+async fn waiting_scan() -> (BufferManager, ScanStream, Faults) {
+    let ((gate, table), manager) = (Fixture::new(ROWS).await.table_with_faults().await, manager());
     gate.close();
     let mut stream = manager.scan(&manager.register(table), &[0], &[0..ROWS]).unwrap();
     assert!(stream.next().now_or_never().is_none(), "nothing is there yet");

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use crate::common::stores::{FatedStore, Gate};
 use crate::common::{
-    CHUNK_ROWS, Fixture, are_rows, assert_free, ids, in_time, manager_with, registered_bytes,
+    CHUNK_ROWS, Fixture, are_rows, assert_free, ids, in_time, manager_with, registered_bytes, until,
 };
 use coscan_runtime::{BufferManager, Options, ScanStream, SharedTable};
+use coscan_testing::Faults;
 use futures::{FutureExt, StreamExt};
 
 const ROWS: u64 = 6 * CHUNK_ROWS;
@@ -18,9 +18,8 @@ const POOL: u64 = 64 << 10;
 /// The rest of the budget.
 const OUTSIDE: u64 = 16 << 20;
 
-async fn gated() -> (BufferManager, SharedTable, Gate) {
-    let (fixture, gate) = (Fixture::new(ROWS).await, Gate::opened());
-    let table = fixture.table_behind(|store| FatedStore::gated(store, &gate)).await;
+async fn gated() -> (BufferManager, SharedTable, Faults) {
+    let (gate, table) = Fixture::new(ROWS).await.table_with_faults().await;
     let manager = manager_with(Options {
         memory_bytes: POOL + OUTSIDE + registered_bytes(&table),
         pool_bytes_min: POOL,
@@ -35,23 +34,13 @@ fn scan(manager: &BufferManager, table: &SharedTable) -> ScanStream {
     manager.scan(table, &[0, 1, 2], &[0..ROWS]).unwrap()
 }
 
-/// Waits until the scans hold this number of chunks.
-async fn until_in_use(manager: &BufferManager, chunks: usize) {
-    in_time(async {
-        while manager.report().chunks_in_use < chunks {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    })
-    .await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_chunk_that_was_not_fetched_is_taken_back_for_another_scan() {
     let (manager, table, gate) = gated().await;
     let mut unpolled = scan(&manager, &table);
     assert!(unpolled.next().now_or_never().is_none(), "its pages are not read yet");
     gate.open();
-    until_in_use(&manager, 1).await;
+    until(|| manager.report().chunks_in_use > 0).await;
     let rows = in_time(ids(scan(&manager, &table))).await;
     assert!(are_rows(rows, 0..ROWS));
     assert!(are_rows(in_time(ids(unpolled)).await, 0..ROWS), "it loses no row");
@@ -66,7 +55,7 @@ async fn a_chunk_that_waits_to_be_opened_is_taken_back_for_another_scan() {
     let operators = manager.operator_memory();
     assert!(operators.try_take(OUTSIDE));
     gate.open();
-    until_in_use(&manager, 1).await;
+    until(|| manager.report().chunks_in_use > 0).await;
     assert!(unpolled.next().now_or_never().is_none(), "there is no memory to share its columns");
     assert_eq!(manager.report().chunks_in_use, 1);
     operators.give(OUTSIDE);
@@ -83,7 +72,7 @@ async fn memory_that_was_not_fetched_is_taken_back_for_others() {
     assert!(operators.try_take(OUTSIDE));
     assert!(unpolled.next().now_or_never().is_none(), "its pages are not read yet");
     gate.open();
-    until_in_use(&manager, 1).await;
+    until(|| manager.report().chunks_in_use > 0).await;
     assert!(unpolled.next().now_or_never().is_none(), "it waits for memory");
     operators.give(OUTSIDE);
     tokio::time::sleep(Duration::from_millis(100)).await;

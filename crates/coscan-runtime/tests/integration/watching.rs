@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::common::stores::{Fate, FatedStore};
 use crate::common::{CHUNK_ROWS, Fixture, LARGE, are_rows, ids, manager};
 use coscan_runtime::core::{ChunkIndex, GroupIndex, MapCell, PolicyKind};
 use coscan_runtime::{
     BufferManager, EventKind, Events, ScanBytes, ScanLabel, ScanRequest, ScanWait, SharedTable,
 };
+use coscan_testing::{Fate, Faults};
 use futures::StreamExt;
 
 fn labelled(table: &SharedTable, column: usize) -> ScanRequest {
@@ -26,7 +26,7 @@ async fn a_scan_is_shown_with_its_query_its_progress_and_its_wait() {
     let manager = manager(PolicyKind::Relevance, LARGE);
     let first_hangs =
         |range: &Range<u64>| if range.start < 100 { Fate::Hang } else { Fate::Answer };
-    let hanging = fixture.table_behind(|store| FatedStore::wrap(store, first_hangs)).await;
+    let hanging = fixture.table_behind(|store| Faults::new(first_hangs).around(store)).await;
     let hanging = manager.register(hanging);
     let table = manager.register(fixture.table().await);
 

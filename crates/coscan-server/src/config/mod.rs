@@ -18,7 +18,6 @@ pub use self::log::{Log, LogFormat};
 pub use limits::Limits;
 pub use ring::{Ring, RingMode};
 pub use tables::TableLocation;
-pub use units::{parse_bytes, parse_duration};
 
 /// The configuration of a server.
 ///
@@ -48,7 +47,8 @@ pub use units::{parse_bytes, parse_duration};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Tables: a file, directory, pattern or URL of Parquet files under each name, and replicas.
+    /// Tables: a file, directory, pattern or URL of Parquet files, or the directory of a Delta table, under each name; and
+    /// replicas.
     pub tables: BTreeMap<String, TableLocation>,
     /// The addresses at which clients connect.
     pub listen: Listen,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Text")]
 pub struct TableLocation {
-    /// A file, directory, pattern or URL of Parquet files.
+    /// A file, directory, pattern or URL of Parquet files, or the directory of a Delta table.
     pub location: String,
     /// The locations of replicas, which are other files with the same rows, in another order or other row groups. Each
     /// scan reads the copy with the fewest bytes for its filters and columns.

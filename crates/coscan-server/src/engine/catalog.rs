@@ -154,7 +154,7 @@ impl SchemaProvider for GrantedTables {
         let granted = self.user.tables.includes(name);
         let table = self.tables.load().get(name).cloned();
         match table {
-            Some(table) => Ok(granted.then_some(table as Arc<dyn TableProvider>)),
+            Some(table) => Ok(granted.then(|| Arc::new(table.with_current_columns()) as _)),
             // System tables need no schema before their names, as `pg_table_is_visible` says.
             None => self.system.table(name).await,
         }

@@ -1,10 +1,11 @@
 //! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
 //! A [`Session`] (`session`) is a user with `settings` (`session_settings`, `constant_settings`, `time_zone`), after a
-//! `login`. It sees the tables of its own `catalog`. A statement is parsed, and rewritten where PostgreSQL's syntax is not
-//! DataFusion's (`parsing` with `syntax`; `pg_catalog` for statements that read it), and [planned](Engine::plan) (`plan`;
-//! `plan_parameters` and `array_parameters` give types to parameters, `decimals` knows those) on threads of its own
-//! (`planning`), unless its plan is too large (`plan_size`) or its text takes too much memory (`text_memory`).
+//! `login`. It sees the tables of its own `catalog`, which are opened (`opening`) for all. A statement is parsed, and
+//! rewritten where PostgreSQL's syntax is not DataFusion's (`parsing` with `syntax`; `pg_catalog` for statements that
+//! read it), and [planned](Engine::plan) (`plan`; `plan_parameters` and `array_parameters` give types to parameters,
+//! `decimals` knows those) on threads of its own (`planning`), unless its plan is too large (`plan_size`) or its text
+//! takes too much memory (`text_memory`).
 //!
 //! It is then [run](Engine::run) (`run`) in a `state` of DataFusion with a limit on its `memory`, as tasks (`query_task`)
 //! on threads that serve no connections (`query_threads`), that its joins give up now and then (`yielding`) and that users
@@ -26,6 +27,7 @@ mod information_schema;
 mod light;
 mod login;
 mod memory;
+mod opening;
 mod parsing;
 mod pg_catalog;
 mod plan;
@@ -51,7 +53,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 
 use arc_swap::ArcSwap;
-use coscan_datafusion::{CoscanOptions, SharedTableProvider};
+use coscan_datafusion::CoscanOptions;
 use coscan_runtime::{BufferManager, OptionsError};
 use coscan_transport::Transport;
 use datafusion::catalog::CatalogProviderList;
@@ -209,43 +211,6 @@ impl Engine {
     /// Replaces the current tables. Running queries keep theirs.
     pub(crate) fn replace_tables(&self, tables: Tables) {
         self.tables.store(Arc::new(tables));
-    }
-
-    /// Opens tables without using them before [`replace_tables`](Self::replace_tables).
-    ///
-    /// # Errors
-    /// If tables cannot be opened. The error names all of them.
-    pub(crate) async fn opened_tables(
-        &self,
-        locations: &BTreeMap<String, TableLocation>,
-    ) -> Result<Tables, EngineError> {
-        let (mut tables, mut failures) = (Tables::new(), Vec::new());
-        for (name, location) in locations {
-            match self.open_table(name, location).await {
-                Ok(table) => {
-                    tables.insert(name.clone(), Arc::new(table));
-                }
-                Err(error) => {
-                    failures.push(format!("table {name}: {}", errors::from_engine(error)))
-                }
-            }
-        }
-        if failures.is_empty() { Ok(tables) } else { Err(EngineError::Tables(failures)) }
-    }
-
-    async fn open_table(
-        &self,
-        name: &str,
-        TableLocation { location, replicas }: &TableLocation,
-    ) -> Result<SharedTableProvider, DataFusionError> {
-        let location = std::slice::from_ref(location);
-        let mut table = SharedTableProvider::open_as(&self.coscan, name, location).await?;
-        for replica in replicas {
-            let location = std::slice::from_ref(replica);
-            let replica = SharedTableProvider::open(&self.coscan, location).await?;
-            table = table.with_replica(&replica).await?;
-        }
-        Ok(table)
     }
 
     /// The connections to other servers, if it shares reads.

@@ -60,7 +60,7 @@ impl Engine {
         let deadline = self.deadline(session);
         let cancel = registration.cancel_token().clone();
         let (state, environment) =
-            (self.state(session), self.query_environment(session, registration.id()));
+            (self.state(session), self.query_environment(session, registration.id(), &plan));
         let plan_memory = self.reserve_for_plan(&planned.sql);
         let plan_memory = plan_memory.inspect_err(|error| registration.fail(error))?;
         let memory = &environment.runtime.memory_pool;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use coscan_datafusion::SessionSettings as SharingSettings;
+use coscan_runtime::units::{parse_bytes, parse_duration};
 use datafusion::prelude::SessionConfig;
 
-use crate::config::{parse_bytes, parse_duration};
 use crate::engine::constant_settings::{FIXED, WITHOUT_EFFECT, is_fixed_value};
 use crate::engine::time_zone::arrow_zone;
 use crate::queries::{ErrorKind, QueryError};

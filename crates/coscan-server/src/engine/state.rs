@@ -12,7 +12,7 @@ use datafusion::execution::{FunctionRegistry, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 
 use crate::engine::information_schema::INFORMATION_SCHEMA;
-use crate::engine::memory::QueryMemory;
+use crate::engine::memory::{QueryMemory, collects_values};
 use crate::engine::{Engine, Session, functions};
 use crate::queries::QueryId;
 
@@ -39,13 +39,18 @@ impl Engine {
     }
 
     /// The environment of a query, which has a limit on memory, and the number of the query.
-    pub(super) fn query_environment(&self, session: &Session, id: QueryId) -> QueryEnvironment {
+    pub(super) fn query_environment(
+        &self,
+        session: &Session,
+        id: QueryId,
+        plan: &LogicalPlan,
+    ) -> QueryEnvironment {
         let mut runtime = self.base.runtime_env().as_ref().clone();
         let manager = self.manager();
         let limit = self.limits.query_memory_max.unwrap_or(manager.options().memory_bytes / 2);
         let limit = session.settings().memory_limit().map_or(limit, |own| own.min(limit));
         let server = SharedMemoryPool::of_manager(manager);
-        runtime.memory_pool = Arc::new(QueryMemory::new(server, limit));
+        runtime.memory_pool = Arc::new(QueryMemory::new(server, limit, collects_values(plan)));
         QueryEnvironment { id, runtime: Arc::new(runtime) }
     }
 }

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use crate::support::PASSWORD;
 use crate::support::http::{ask, basic, get};
-use crate::support::server::{certificate, start, start_as, start_with, trusting};
+use crate::support::server::{
+    certificate, start, start_as, start_with, trusting, without_passwords,
+};
+use crate::support::{HANG, PASSWORD, in_time};
+use coscan_core::SplitMix64;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
-
-/// A test that takes longer hangs.
-const HANG: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn administrators_see_the_window_users_the_numbers_strangers_nothing() {
@@ -63,12 +62,12 @@ async fn connections_of_strangers_end_after_an_answer_and_those_of_users_do_not(
         tcp.write_all(request.as_bytes()).await.unwrap();
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
-            head.push(timeout(HANG, tcp.read_u8()).await.unwrap().unwrap());
+            head.push(in_time(tcp.read_u8()).await.unwrap());
         }
         let head = String::from_utf8(head).unwrap();
         assert_eq!(head.contains("connection: close"), ends, "{path}: {head}");
         if ends {
-            timeout(HANG, tcp.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
+            in_time(tcp.read_to_end(&mut Vec::new())).await.unwrap();
         }
     }
 }
@@ -112,11 +111,7 @@ async fn guesses_are_answered_with_a_time_to_wait() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_passwords_only_names_of_this_machine_are_answered() {
-    let running = start_as(|config, _| {
-        config.users_file = None;
-        config.insecure = true;
-    })
-    .await;
+    let running = start_as(|config, _| without_passwords(config)).await;
     assert_eq!(get(running.http, "/", &[]).await.status, 200);
     assert_eq!(get(running.http, "/", &[("host", "localhost:1")]).await.status, 200);
     for path in ["/", "/events", "/metrics"] {
@@ -141,7 +136,7 @@ async fn with_a_certificate_nothing_is_served_in_clear() {
     clear.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
     let read = clear.read_to_end(&mut answer);
-    tokio::time::timeout(HANG, read).await.unwrap().ok();
+    in_time(read).await.ok();
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
 
     let pem = std::fs::read(running.tables.directory.path().join("c.pem")).unwrap();
@@ -165,25 +160,19 @@ async fn with_a_certificate_nothing_is_served_in_clear() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn noise_is_answered_or_refused() {
     let running = start().await;
-    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed
-    };
+    let mut random = SplitMix64(1);
     let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\nauthorization: Basic YW5uOng=\r\ncookie: coscan=x\r\n\r\n";
     for round in 0..300 {
         let mut bytes = request.to_vec();
         for _ in 0..=round % 4 {
-            let at = random() as usize % bytes.len();
-            bytes[at] = random() as u8;
+            let at = random.below(bytes.len() as u64) as usize;
+            bytes[at] = random.next_u64() as u8;
         }
         let mut tcp = TcpStream::connect(running.http).await.unwrap();
         // The server may close the connection first.
         tcp.write_all(&bytes).await.ok();
         tcp.shutdown().await.ok();
-        timeout(HANG, tcp.read_to_end(&mut Vec::new())).await.unwrap().ok();
+        in_time(tcp.read_to_end(&mut Vec::new())).await.ok();
     }
     assert_eq!(get(running.http, "/healthz", &[]).await.status, 200);
 }
@@ -194,7 +183,7 @@ async fn who_never_asks_is_sent_away() {
     let mut client = TcpStream::connect(running.http).await.unwrap();
     client.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
     let mut answer = Vec::new();
-    tokio::time::timeout(HANG, client.read_to_end(&mut answer)).await.unwrap().ok();
+    in_time(client.read_to_end(&mut answer)).await.ok();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -219,7 +208,7 @@ async fn while_queries_end_the_server_is_not_ready_and_then_nobody_watches() {
             seen.push_str(&String::from_utf8_lossy(&more[..count]));
         }
     };
-    tokio::time::timeout(HANG, look).await.unwrap();
+    in_time(look).await;
     assert!(seen.starts_with("HTTP/1.1 200"));
     for name in ["numbers", "secrets"] {
         assert!(seen.contains(&format!(r#""name":"{name}","columns""#)), "{seen}");
@@ -229,12 +218,12 @@ async fn while_queries_end_the_server_is_not_ready_and_then_nobody_watches() {
     let stop = running.server.stop(HANG, async { drop(hurried.await) });
     let stopping = tokio::spawn(stop);
     let unready = async { while get(http, "/readyz", &[]).await.status != 503 {} };
-    tokio::time::timeout(HANG, unready).await.unwrap();
+    in_time(unready).await;
     assert_eq!(get(http, "/healthz", &[]).await.status, 200);
     hurry.send(()).unwrap();
     let mut rest = Vec::new();
-    tokio::time::timeout(HANG, watching.read_to_end(&mut rest)).await.unwrap().unwrap();
+    in_time(watching.read_to_end(&mut rest)).await.unwrap();
     drop(rows);
-    tokio::time::timeout(HANG, stopping).await.unwrap().unwrap();
+    in_time(stopping).await.unwrap();
     assert!(TcpStream::connect(http).await.is_err());
 }

@@ -3,36 +3,19 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::support::Tables;
+use crate::support::server::{Running, start, start_as, without_passwords};
 use crate::support::wire::{Wire, code, framed};
-use coscan_server::config::{Config, Limits, Listen};
+use coscan_server::Stopped;
+use coscan_server::config::Limits;
 use coscan_server::queries::{QueryReport, QueryState};
-use coscan_server::{Server, Stopped};
 use proptest::prelude::*;
 
-struct Running {
-    _tables: Tables,
-    server: Server,
-    at: SocketAddr,
-}
-
-/// A server without passwords, or with those of the tables' users.
-async fn start(insecure: bool, limits: Limits) -> Running {
-    let tables = Tables::new();
-    let users_file = tables.directory.path().join("users.toml");
-    std::fs::write(&users_file, Tables::users()).unwrap();
-    let config = Config {
-        tables: tables.locations.clone(),
-        listen: Listen { postgres: Some("127.0.0.1:0".parse().unwrap()), ..Listen::default() },
-        users_file: (!insecure).then_some(users_file),
-        insecure,
-        memory: coscan_server::config::Memory { bytes: Some(256 << 20), pool_bytes: None },
-        limits,
-        ..Config::default()
-    };
-    let server = Server::start(&config).await.unwrap();
-    let at = server.postgres.unwrap();
-    Running { _tables: tables, server, at }
+async fn start_insecure(limits: Limits) -> Running {
+    start_as(|config, _| {
+        without_passwords(config);
+        config.limits = limits;
+    })
+    .await
 }
 
 /// Checks that the server still answers.
@@ -45,7 +28,7 @@ async fn answers(at: SocketAddr) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_short_message_before_and_after_the_login_is_refused() {
-    let running = start(true, Limits::default()).await;
+    let running = start_insecure(Limits::default()).await;
     let mut wire = Wire::connect(running.at).await;
     wire.send(b"E\0\0\0\x04").await;
     assert_eq!(wire.next().await, None);
@@ -58,7 +41,7 @@ async fn a_short_message_before_and_after_the_login_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_in_a_message_does_not_concern_the_next() {
-    let running = start(true, Limits::default()).await;
+    let running = start_insecure(Limits::default()).await;
     let mut wire = Wire::ready(running.at).await;
     let sync = framed(Some(b'S'), b"");
     let parse = framed(Some(b'P'), b"\0SELECT id FROM numbers\0\0\0");
@@ -81,7 +64,7 @@ async fn what_is_wrong_in_a_message_does_not_concern_the_next() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_is_deallocated_by_running_deallocate() {
-    let running = start(true, Limits::default()).await;
+    let running = start_insecure(Limits::default()).await;
     let mut wire = Wire::ready(running.at).await;
     let sync = framed(Some(b'S'), b"");
     let one = framed(Some(b'P'), b"one\0SELECT 1\0\0\0");
@@ -100,7 +83,7 @@ async fn a_statement_is_deallocated_by_running_deallocate() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_without_columns_are_rows() {
-    let running = start(true, Limits::default()).await;
+    let running = start_insecure(Limits::default()).await;
     let mut wire = Wire::ready(running.at).await;
     for (sql, kind) in
         [(&b"SELECT FROM numbers\0"[..], b'D'), (b"COPY (SELECT FROM numbers) TO STDOUT\0", b'd')]
@@ -121,7 +104,7 @@ async fn rows_without_columns_are_rows() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_sent_along_with_a_wrong_password_never_runs() {
-    let running = start(false, Limits::default()).await;
+    let running = start().await;
     let mut wire = Wire::connect(running.at).await;
     wire.login("ann").await;
     let first = b"n,,n=,r=abcdefghijklmnop";
@@ -151,7 +134,7 @@ async fn a_query_sent_along_with_a_wrong_password_never_runs() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_that_exist_and_that_do_not_are_asked_alike() {
-    let running = start(false, Limits::default()).await;
+    let running = start().await;
     let mut salts = Vec::new();
     for user in ["ann", "nobody", "nobody"] {
         let mut wire = Wire::connect(running.at).await;
@@ -171,7 +154,7 @@ async fn users_that_exist_and_that_do_not_are_asked_alike() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_number_of_rows_and_formats_is_answered() {
-    let running = start(true, Limits::default()).await;
+    let running = start_insecure(Limits::default()).await;
     let mut wire = Wire::ready(running.at).await;
     let parse = framed(Some(b'P'), b"\0SELECT id, word, id + 1 FROM numbers\0\0\0");
     let bind = framed(Some(b'B'), b"\0\0\0\0\0\0\0\0");
@@ -194,7 +177,7 @@ async fn any_number_of_rows_and_formats_is_answered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_sent_in_clear_after_asking_for_tls_are_not_taken_for_encrypted_ones() {
-    let running = start(true, Limits::default()).await;
+    let running = start_insecure(Limits::default()).await;
     let mut wire = Wire::connect(running.at).await;
     let ssl = framed(None, &80_877_103_i32.to_be_bytes());
     wire.send(&[&ssl[..], &ssl[..]].concat()).await;
@@ -207,7 +190,7 @@ async fn bytes_sent_in_clear_after_asking_for_tls_are_not_taken_for_encrypted_on
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_ends_when_its_client_goes_away() {
-    let running = start(true, Limits::default()).await;
+    let running = start_insecure(Limits::default()).await;
     let queries = running.server.engine().queries();
     for sql in [
         // The query returns rows at once, which nobody reads.
@@ -229,7 +212,7 @@ async fn a_query_ends_when_its_client_goes_away() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_reads_nothing_is_dropped_after_a_while() {
     let limits = Limits { result_stall_max: Duration::from_millis(200), ..Limits::default() };
-    let running = start(true, limits).await;
+    let running = start_insecure(limits).await;
     let queries = running.server.engine().queries();
     let mut wire = Wire::ready(running.at).await;
     wire.send(&framed(Some(b'Q'), b"SELECT a.* FROM numbers a, numbers b, numbers c\0")).await;
@@ -241,7 +224,7 @@ async fn a_client_that_reads_nothing_is_dropped_after_a_while() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_beyond_the_limit_are_told_so() {
-    let running = start(true, Limits { connections_max: 2, ..Limits::default() }).await;
+    let running = start_insecure(Limits { connections_max: 2, ..Limits::default() }).await;
     let _first = Wire::ready(running.at).await;
     let second = Wire::ready(running.at).await;
     let mut third = Wire::connect(running.at).await;
@@ -263,7 +246,7 @@ async fn connections_beyond_the_limit_are_told_so() {
 async fn queries_beyond_the_limits_are_refused_with_another_code_than_connections() {
     for (queries_waiting, wait_max) in [(0, Duration::from_secs(3600)), (1, Duration::ZERO)] {
         let limits = Limits { queries_running: 1, queries_waiting, wait_max, ..Limits::default() };
-        let running = start(true, limits).await;
+        let running = start_insecure(limits).await;
         let mut first = Wire::ready(running.at).await;
         first.send(&framed(Some(b'Q'), b"SELECT a.* FROM numbers a, numbers b, numbers c\0")).await;
         first.until(b'D').await;
@@ -276,14 +259,14 @@ async fn queries_beyond_the_limits_are_refused_with_another_code_than_connection
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_lets_queries_end_and_cancels_those_that_do_not() {
-    let running = start(true, Limits::default()).await;
+    let running = start_insecure(Limits::default()).await;
     let mut idle = Wire::ready(running.at).await;
     assert_eq!(
         running.server.stop(Duration::from_secs(60), std::future::pending()).await,
         Stopped::Gracefully
     );
     assert_eq!(code(&idle.next().await.unwrap()).unwrap(), "57P01");
-    let running = start(true, Limits::default()).await;
+    let running = start_insecure(Limits::default()).await;
     let mut busy = Wire::ready(running.at).await;
     busy.send(&framed(Some(b'Q'), b"SELECT count(*) FROM numbers a, numbers b WHERE a.id * b.id % 7 = 3 AND a.word < b.word\0")).await;
     // The query must be running, since one that was not admitted yet would be refused instead of
@@ -306,7 +289,7 @@ async fn a_server_that_stops_lets_queries_end_and_cancels_those_that_do_not() {
 #[test]
 fn any_bytes_are_answered_or_refused() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let running = runtime.block_on(start(true, Limits::default()));
+    let running = runtime.block_on(start_insecure(Limits::default()));
     let bytes = prop::collection::vec(any::<u8>(), 0..300);
     let kind = prop::sample::select(b"QPBDCEHSpdcfF".to_vec());
     let messages = prop::collection::vec((kind, prop::collection::vec(any::<u8>(), 0..40)), 0..6);

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use coscan_core::PolicyKind;
-use coscan_sim::generator::random_file;
 use coscan_sim::{Metric, Spec};
 
 use crate::common::{run_all, value};
+use crate::generator::random_file;
 
 /// The number of cases of each half.
 pub(crate) const CASES: u64 = 200;

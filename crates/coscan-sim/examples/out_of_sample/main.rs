@@ -10,13 +10,14 @@ mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 mod explained;
+mod generator;
 mod page;
 mod statistics;
 
 use std::process::ExitCode;
 
 use cases::Half;
-use coscan_sim::generator::random_file;
+use generator::random_file;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -1,10 +1,10 @@
 //! Figures that are not tables of policies: a formula, and a scatter plot.
 
 use coscan_sim::Metric;
-use coscan_sim::experiment::reuse_probability;
 
 use crate::format::{head, number, row};
 use crate::measured::Measured;
+use crate::reuse::reuse_probability;
 use crate::verdicts::Judged;
 
 /// Writes `[CS07 §3, Figure 2]`.

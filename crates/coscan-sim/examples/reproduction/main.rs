@@ -13,6 +13,7 @@ mod format;
 mod lessons;
 mod measured;
 mod potential;
+mod reuse;
 mod sections;
 mod tpch;
 mod variations;

@@ -1,9 +1,8 @@
 //! The results of all experiments, beside the published ones.
 
 use coscan_core::PolicyKind;
-use coscan_sim::claim::{Claim, Judgement};
+use coscan_sim::claim::{Claim, Judgement, PaperFigure};
 use coscan_sim::experiment::Run;
-use coscan_sim::spec::PaperFigure;
 use coscan_sim::{Metric, Spec};
 
 use crate::common::CaseRuns;

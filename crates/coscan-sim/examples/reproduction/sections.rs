@@ -2,7 +2,7 @@
 
 use coscan_core::PolicyKind;
 use coscan_sim::Metric;
-use coscan_sim::spec::PaperFigure;
+use coscan_sim::claim::PaperFigure;
 
 use crate::format::{head, mark, number, row, shown, title};
 use crate::measured::Measured;

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use super::experiment::{CIRCULATE, CyclotronCase, CyclotronSpec};
 use super::metric::CyclotronMetric;
 use super::setup::{Cyclotron, Ownership, Queries};
-use crate::claim::{Claim, Criterion, Measure};
-use crate::published::PaperFigure;
+use crate::claim::PaperFigure;
 use crate::spec::SpecError;
+use crate::spec::claims::{self, ClaimForm};
 use crate::spec::error::wrong;
 use crate::spec::units::{Bytes, BytesPerSecond, Nanoseconds};
 
@@ -74,19 +74,6 @@ struct Figures {
     figures: BTreeMap<CyclotronMetric, f64>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClaimForm {
-    says: String,
-    source: Option<String>,
-    metric: CyclotronMetric,
-    cases: Vec<String>,
-    to_case: Option<String>,
-    at_least: Option<f64>,
-    at_most: Option<f64>,
-    why: Option<String>,
-}
-
 impl CyclotronSpec {
     /// Reads the text of a file.
     ///
@@ -106,20 +93,22 @@ impl CyclotronSpec {
             false => Err(wrong("cases", format!("there is no case `{name}`"))),
         };
         document.paper.iter().try_for_each(|figures| named(&figures.case))?;
-        for claim in &document.claim {
-            claim.cases.iter().chain(&claim.to_case).try_for_each(named)?;
-        }
         let source = document.source;
-        let claims = document.claim.into_iter().map(|claim| claim.claim(&source)).collect();
+        let paper: Vec<_> = document.paper.into_iter().flat_map(Figures::figures).collect();
+        let names: Vec<_> = cases.iter().map(|case| case.name.as_str()).collect();
+        let claims = document.claim.into_iter().map(|form| {
+            let form = ClaimForm { policy: Some(CIRCULATE.to_owned()), ..form };
+            claims::build(&form, &source, &names, &paper, metric)
+        });
         Ok(Self {
+            claims: claims.collect::<Result<_, _>>()?,
             name: document.name,
             title: document.title,
             source,
             fitted: document.fitted,
             assumed: document.assumed,
             remarks: document.remarks,
-            paper: document.paper.into_iter().flat_map(Figures::figures).collect(),
-            claims,
+            paper,
             cases,
         })
     }
@@ -127,6 +116,13 @@ impl CyclotronSpec {
 
 fn form(error: toml::de::Error) -> SpecError {
     SpecError::Form(error.to_string())
+}
+
+/// The metric of a name that stands at `key`.
+fn metric(key: &str, name: &str) -> Result<CyclotronMetric, SpecError> {
+    toml::Value::from(name)
+        .try_into()
+        .map_err(|error: toml::de::Error| wrong(key, error.to_string()))
 }
 
 impl Figures {
@@ -140,28 +136,6 @@ impl Figures {
             ideal: false,
         };
         self.figures.iter().map(|(&metric, &value)| figure((metric, value))).collect()
-    }
-}
-
-impl ClaimForm {
-    fn claim(self, source: &str) -> Claim<CyclotronMetric> {
-        let criterion = match (self.at_least, self.at_most) {
-            (None, None) => Criterion::AsPrinted,
-            (least, most) => {
-                Criterion::Within(least.unwrap_or(0.0)..=most.unwrap_or(f64::INFINITY))
-            }
-        };
-        let policy = CIRCULATE.to_owned();
-        Claim {
-            text: self.says,
-            source: self.source.unwrap_or_else(|| source.to_owned()),
-            metric: self.metric,
-            query: None,
-            measure: Measure::Ratio { policy, to: None, to_case: self.to_case },
-            criterion,
-            cases: self.cases,
-            why: self.why,
-        }
     }
 }
 

@@ -3,8 +3,7 @@
 use super::metric::CyclotronMetric;
 use super::setup::Cyclotron;
 use super::simulation::run_cyclotron;
-use crate::claim::{Claim, Judgement};
-use crate::published::PaperFigure;
+use crate::claim::{Claim, Judgement, PaperFigure};
 
 /// The name that stands for a policy in claims and published figures of a ring.
 pub(super) const CIRCULATE: &str = "circulate";

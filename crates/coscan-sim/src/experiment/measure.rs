@@ -5,7 +5,7 @@ use coscan_core::Order;
 use super::Run;
 use crate::bound;
 use crate::metric::Metric;
-use crate::outcome::QueryOutcome;
+use crate::outcome::{QueryOutcome, average};
 
 impl Run {
     /// A metric of the whole run; `None` if it does not exist, such as the bytes read for queries in order where there is
@@ -113,11 +113,6 @@ impl Run {
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
-}
-
-fn average(values: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = values.len().max(1) as f64;
-    values.sum::<f64>() / count
 }
 
 /// The smallest of the values that this percentage of them does not exceed; 0 if there are none.

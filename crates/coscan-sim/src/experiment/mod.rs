@@ -5,7 +5,6 @@
 
 mod measure;
 mod potential;
-mod reuse;
 
 use std::sync::Arc;
 
@@ -19,7 +18,6 @@ use crate::workload::Workload;
 use crate::{Options, bound, run, standalone};
 
 pub use self::potential::Potential;
-pub use self::reuse::reuse_probability;
 pub use crate::library::{file, names};
 
 /// An experiment by its name.

@@ -102,7 +102,6 @@ impl Recorded {
             cases: vec![Case::known(workload, machine)],
             paper: Vec::new(),
             claims: Vec::new(),
-            orders: Vec::new(),
         }
     }
 }

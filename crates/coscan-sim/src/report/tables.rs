@@ -1,6 +1,7 @@
 //! Tables of results, with policies as columns and the paper's figures below ours. They are independent of their form
 //! as text.
 
+use crate::claim::Measure;
 use crate::metric::Metric;
 
 use super::draw::numbers::{decimal, lowest};
@@ -108,8 +109,8 @@ pub(super) fn metrics_of_cases(results: &Results<'_>) -> Vec<Metric> {
     let spec = results.spec();
     let stated = spec.paper.iter().filter(|figure| figure.query.is_none());
     let stated = stated.map(|figure| figure.metric);
-    let spoken_of: Vec<Metric> =
-        stated.chain(spec.orders.iter().map(|order| order.metric)).collect();
+    let orders = spec.claims.iter().filter(|claim| matches!(claim.measure, Measure::Order(_)));
+    let spoken_of: Vec<Metric> = stated.chain(orders.map(|order| order.metric)).collect();
     let shown = |metric: &Metric| OF_CASES.contains(metric) || spoken_of.contains(metric);
     Metric::ALL.into_iter().filter(shown).collect()
 }
@@ -179,20 +180,21 @@ pub(super) struct Agreement {
 
 /// The orders that the paper states, of the policies that ran.
 pub(super) fn agreements(results: &Results<'_>) -> Vec<Agreement> {
-    let orders = results.spec().orders.iter().map(|order| {
+    let orders = results.spec().claims.iter().filter_map(|claim| {
+        let Measure::Order(policies) = &claim.measure else { return None };
         let ran = |policy: &&String| results.policies().contains(&policy.as_str());
-        let smallest_first: Vec<String> =
-            order.smallest_first.iter().filter(ran).cloned().collect();
+        let smallest_first: Vec<String> = policies.iter().filter(ran).cloned().collect();
         let average = |case: &str, policy: &String| {
-            let kind = order.query.as_deref();
-            results.value(case, policy, kind, order.metric).map(|value| value.average)
+            let kind = claim.query.as_deref();
+            results.value(case, policy, kind, claim.metric).map(|value| value.average)
         };
         let holds = |case: &String| smallest_first.is_sorted_by_key(|policy| average(case, policy));
-        let broken = order.cases.iter().filter(|case| !holds(case)).cloned().collect();
-        let (metric, kind) = (order.metric, order.query.clone());
-        Agreement { metric, kind, smallest_first, cases: order.cases.len(), broken }
+        let broken = claim.cases.iter().filter(|case| !holds(case)).cloned().collect();
+        let (metric, kind, cases) = (claim.metric, claim.query.clone(), claim.cases.len());
+        let several = smallest_first.len() > 1;
+        several.then_some(Agreement { metric, kind, smallest_first, cases, broken })
     });
-    orders.filter(|order| order.smallest_first.len() > 1).collect()
+    orders.collect()
 }
 
 impl Agreement {

@@ -1,21 +1,22 @@
 //! From `[[claim]]` to claims.
 
-use super::document::ClaimForm;
+pub(crate) use super::document::ClaimForm;
 use super::error::{SpecError, wrong};
-use crate::claim::{Claim, Criterion, Measure};
+use crate::claim::{Claim, Criterion, Measure, PaperFigure};
 use crate::metric::{Metric, UnknownMetric};
-use crate::published::PaperFigure;
 
 /// The bound of `smallest_first`: each value is smaller than the next one.
 const SMALLER: f64 = 1.0 - 1e-9;
 
-/// Builds the claim of a form. `source` and `cases` are those of the file.
-pub(super) fn build(
+/// Builds the claim of a form. `source` and `cases` are those of the file; `metric` finds the metric of a name that
+/// stands at a key.
+pub(crate) fn build<M: Copy + PartialEq>(
     form: &ClaimForm,
     source: &str,
     cases: &[&str],
-    paper: &[PaperFigure],
-) -> Result<Claim, SpecError> {
+    paper: &[PaperFigure<M>],
+    metric: impl Fn(&str, &str) -> Result<M, SpecError>,
+) -> Result<Claim<M>, SpecError> {
     let key = |part: &str| format!("claim `{}`, {part}", form.says);
     let known = |name: &String| match cases.contains(&name.as_str()) {
         true => Ok(()),

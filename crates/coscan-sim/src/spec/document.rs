@@ -206,31 +206,31 @@ pub(super) struct PaperForm {
 /// The form of `[[claim]]`: a claim of the source about its results.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ClaimForm {
+pub(crate) struct ClaimForm {
     /// The claim, in our words.
-    pub(super) says: String,
+    pub(crate) says: String,
     /// Its source, if not that of the whole file.
-    pub(super) source: Option<String>,
-    pub(super) metric: String,
+    pub(crate) source: Option<String>,
+    pub(crate) metric: String,
     /// The query that is measured; all of them if not given.
-    pub(super) query: Option<String>,
+    pub(crate) query: Option<String>,
     /// Policies, the one with the smallest value first.
-    pub(super) smallest_first: Option<Vec<String>>,
+    pub(crate) smallest_first: Option<Vec<String>>,
     /// The policy that is measured, instead of an order.
-    pub(super) policy: Option<String>,
+    pub(crate) policy: Option<String>,
     /// The policy that it is relative to.
-    pub(super) to: Option<String>,
+    pub(crate) to: Option<String>,
     /// The case that it is relative to.
-    pub(super) to_case: Option<String>,
+    pub(crate) to_case: Option<String>,
     /// The least value with which the claim holds.
-    pub(super) at_least: Option<f64>,
+    pub(crate) at_least: Option<f64>,
     /// The greatest value with which the claim holds. Without either bound, it holds within a quarter of the printed
     /// figure.
-    pub(super) at_most: Option<f64>,
+    pub(crate) at_most: Option<f64>,
     /// The cases that it is about; all if not given.
-    pub(super) cases: Option<Vec<String>>,
+    pub(crate) cases: Option<Vec<String>>,
     /// The reason why it does not hold here, if it does not.
-    pub(super) why: Option<String>,
+    pub(crate) why: Option<String>,
 }
 
 /// A table of named things, in the order of the file.

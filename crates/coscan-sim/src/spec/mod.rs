@@ -3,7 +3,7 @@
 //! [`Spec::parse`] reads it and reports what is wrong with it. A [`Case`] with a seed gives a [`Workload`]. Each of the
 //! files in `experiments/` is an example; `docs/workloads.md` explains the form.
 
-mod claims;
+pub(crate) mod claims;
 mod document;
 pub(crate) mod error;
 mod extends;
@@ -19,13 +19,12 @@ pub(crate) mod units;
 use self::document::Document;
 use self::queries::{Template, Templates};
 use self::streams::StreamGroup;
-use crate::claim::{Claim, Measure};
+use crate::claim::{Claim, PaperFigure};
 use crate::machine::Machine;
 use crate::random::Random;
 use crate::workload::{Table, Workload};
 
 pub use self::error::SpecError;
-pub use crate::published::{PaperFigure, PaperOrder};
 
 /// A workload file: one or more cases, and published results.
 #[derive(Clone, Debug)]
@@ -52,8 +51,6 @@ pub struct Spec {
     pub paper: Vec<PaperFigure>,
     /// Claims of the source about its results.
     pub claims: Vec<Claim>,
-    /// The claims that are orders of policies.
-    pub orders: Vec<PaperOrder>,
 }
 
 /// A key that differs between cases.
@@ -131,10 +128,14 @@ impl Spec {
             cases,
             paper: Vec::new(),
             claims: Vec::new(),
-            orders: Vec::new(),
         };
         document.paper.iter().try_for_each(|form| spec.add_figures(form))?;
-        spec.add_claims(&document.claim)?;
+        let cases: Vec<_> = spec.cases.iter().map(|case| case.name.as_str()).collect();
+        let claims = document
+            .claim
+            .iter()
+            .map(|form| claims::build(form, &spec.source, &cases, &spec.paper, claims::metric));
+        spec.claims = claims.collect::<Result<_, _>>()?;
         Ok(spec)
     }
 
@@ -150,25 +151,6 @@ impl Spec {
                 ideal: form.ideal,
             });
         }
-        Ok(())
-    }
-
-    /// Adds claims. Reports that compare policies also show whether their published order holds.
-    fn add_claims(&mut self, forms: &[document::ClaimForm]) -> Result<(), SpecError> {
-        let cases: Vec<_> = self.cases.iter().map(|case| case.name.as_str()).collect();
-        let claims =
-            forms.iter().map(|form| claims::build(form, &self.source, &cases, &self.paper));
-        self.claims = claims.collect::<Result<_, _>>()?;
-        let orders = self.claims.iter().filter_map(|claim| match &claim.measure {
-            Measure::Ratio { .. } => None,
-            Measure::Order(smallest_first) => Some(PaperOrder {
-                metric: claim.metric,
-                query: claim.query.clone(),
-                smallest_first: smallest_first.clone(),
-                cases: claim.cases.clone(),
-            }),
-        });
-        self.orders = orders.collect();
         Ok(())
     }
 

@@ -1,10 +1,14 @@
 //! No run reads less than the lower bound: under every policy, in small workloads with pages of all shapes and index
 //! selections, and in some like those of real installations.
 
+#[path = "../../examples/out_of_sample/generator/mod.rs"]
+mod generator;
+
 use coscan_core::PolicyKind;
 use coscan_sim::faults::random_case;
-use coscan_sim::generator::random_file;
 use coscan_sim::{End, Machine, Options, Spec, Workload, bound, run};
+
+use generator::random_file;
 
 /// Runs a workload under every policy. Returns the most bytes that one read, as a multiple of the bound.
 fn most_to_bound(name: &str, workload: &Workload, machine: &Machine) -> f64 {

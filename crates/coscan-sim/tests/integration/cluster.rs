@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use coscan_core::{PageIndex, PolicyKind, Time};
 use coscan_ring::{Config, Sharing};
@@ -14,32 +13,18 @@ use coscan_sim::{
     run_cluster,
 };
 
-const SEEDS: Range<u64> = 0..3_000;
+use crate::support::assert_none_broken;
 
-/// The violations that are found, lowest seeds first. Two threads search.
-fn all_broken(seeds: Range<u64>, broken: fn(u64) -> Option<String>) -> Vec<String> {
-    let next = AtomicU64::new(seeds.start);
-    let first_broken = || {
-        let seeds = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)))
-            .take_while(|&seed| seed < seeds.end);
-        seeds.into_iter().find_map(broken)
-    };
-    std::thread::scope(|scope| {
-        let workers = [scope.spawn(first_broken), scope.spawn(first_broken)];
-        workers.into_iter().filter_map(|worker| worker.join().unwrap()).collect()
-    })
-}
+const SEEDS: Range<u64> = 0..3_000;
 
 #[test]
 fn no_rule_is_broken_whatever_happens_to_machines() {
-    let found = all_broken(SEEDS, broken_cluster);
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert_none_broken(SEEDS, broken_cluster);
 }
 
 #[test]
 fn no_page_is_read_too_often_whatever_happens_to_machines() {
-    let found = all_broken(SEEDS, read_too_often);
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert_none_broken(SEEDS, read_too_often);
     let costly = (0..300).map(|seed| cluster_reads(seed).unwrap());
     let costly = costly.filter(|reads| reads.reads > reads.healthy).count();
     assert!(costly >= 20, "incidents cost nothing: {costly}");

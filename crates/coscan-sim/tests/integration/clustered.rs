@@ -8,6 +8,8 @@ use coscan_core::PolicyKind;
 use coscan_sim::experiment::Prepared;
 use coscan_sim::{Options, Spec, Workload};
 
+use crate::support::{assert_says, error};
+
 /// Four chunks with 10 rows of `items` and 3 or 2 of `sales`; a megabyte takes a second.
 const FILE: &str = r#"
 name = "mine"
@@ -62,19 +64,6 @@ fn workload(text: &str) -> Workload {
     Spec::parse(text).unwrap().cases[0].workload(1)
 }
 
-/// The error of the file with a line replaced.
-fn error(line: &str, instead: &str) -> String {
-    assert!(FILE.contains(line), "{line} is in the file");
-    Spec::parse(&FILE.replacen(line, instead, 1)).unwrap_err().to_string()
-}
-
-#[track_caller]
-fn assert_says(error: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(error.contains(part), "{error}\ndoes not say {part}");
-    }
-}
-
 #[test]
 fn clustered_tables_are_one_table_of_the_workload() {
     let workload = workload(FILE);
@@ -121,19 +110,22 @@ fn a_merge_join_shares_what_it_reads_with_scans_of_either_table() {
 fn errors_name_what_a_table_can_be_clustered_with() {
     let line = "clustered_with = \"items\"";
     assert_says(
-        &error(line, "clustered_with = \"orders\""),
+        &error(FILE, line, "clustered_with = \"orders\""),
         &["table.sales.clustered_with", "`orders`", "choose one of items"],
     );
     assert_says(
-        &error(line, "clustered_with = \"sales\""),
+        &error(FILE, line, "clustered_with = \"sales\""),
         &["table.sales.clustered_with", "choose one of items"],
     );
-    assert_says(&error(line, &format!("{line}\nchunks = 4")), &["leave out `chunks`", "`items`"]);
-    assert_says(&error("rows = 10", "rows = 3"), &["fewer rows than `items` has chunks"]);
-    let missing = error("\"sales.day\"", "\"sales.price\"");
+    assert_says(
+        &error(FILE, line, &format!("{line}\nchunks = 4")),
+        &["leave out `chunks`", "`items`"],
+    );
+    assert_says(&error(FILE, "rows = 10", "rows = 3"), &["fewer rows than `items` has chunks"]);
+    let missing = error(FILE, "\"sales.day\"", "\"sales.price\"");
     assert_says(&missing, &["query.join.columns", "`sales.price`", "choose from day, customer"]);
     assert_says(
-        &error("\"sales.day\"", "\"orders.day\""),
+        &error(FILE, "\"sales.day\"", "\"orders.day\""),
         &["query.join.columns", "`orders.day`", "choose from price, day"],
     );
 }

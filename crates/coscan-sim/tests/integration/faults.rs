@@ -5,12 +5,13 @@
 
 use std::io::Write as _;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use coscan_core::PolicyKind;
 use coscan_sim::faults::{broken, random_case};
 use coscan_sim::{End, Options};
+
+use crate::support::assert_none_broken;
 
 /// The seeds of every run.
 const SEEDS: Range<u64> = 0..10_000;
@@ -18,24 +19,9 @@ const SEEDS: Range<u64> = 0..10_000;
 /// The number of seeds that no run before had.
 const FRESH: u64 = 1_000;
 
-/// The broken rules, lowest seeds first. Two threads search.
-fn all_broken(seeds: Range<u64>) -> Vec<String> {
-    let next = AtomicU64::new(seeds.start);
-    let first_broken = || {
-        let seeds = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)))
-            .take_while(|&seed| seed < seeds.end);
-        seeds.into_iter().find_map(broken)
-    };
-    std::thread::scope(|scope| {
-        let workers = [scope.spawn(first_broken), scope.spawn(first_broken)];
-        workers.into_iter().filter_map(|worker| worker.join().unwrap()).collect()
-    })
-}
-
 #[test]
 fn no_rule_is_broken_whatever_goes_wrong() {
-    let found = all_broken(SEEDS);
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert_none_broken(SEEDS, broken);
 }
 
 /// The output bypasses the test runner, which hides the output of passing tests.
@@ -45,8 +31,7 @@ fn no_rule_is_broken_in_cases_that_are_new() {
     let first = SEEDS.end + milliseconds as u64;
     let seeds = first..first + FRESH;
     writeln!(std::io::stderr(), "fresh cases: --seeds {}..{}", seeds.start, seeds.end).unwrap();
-    let found = all_broken(seeds);
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert_none_broken(seeds, broken);
 }
 
 #[test]

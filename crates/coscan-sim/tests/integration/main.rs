@@ -15,3 +15,4 @@ mod recorded;
 mod report;
 mod spec;
 mod starving;
+mod support;

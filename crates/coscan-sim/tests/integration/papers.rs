@@ -1,6 +1,9 @@
 //! Numbers of the papers that the simulator must reproduce: those of their worked examples, to the second, and
 //! standalone latencies. Their claims about policies are in `claims.rs`.
 
+#[path = "../../examples/reproduction/reuse.rs"]
+mod reuse;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

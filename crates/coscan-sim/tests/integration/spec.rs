@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use coscan_core::{Order, Time};
-use coscan_sim::claim::Verdict;
+use coscan_sim::claim::{Measure, Verdict};
 use coscan_sim::{Disk, Query, Spec, experiment};
+
+use crate::support::{assert_says, error};
 
 /// A valid file. The tests change a line of it.
 const FILE: &str = r#"name = "mine"
@@ -39,19 +41,6 @@ apart = "1 s"
 think = "500 ms"
 queries = ["report-50", "peek"]
 "#;
-
-/// The error of the file with a line replaced.
-fn error(line: &str, instead: &str) -> String {
-    assert!(FILE.contains(line), "{line} is in the file");
-    Spec::parse(&FILE.replacen(line, instead, 1)).unwrap_err().to_string()
-}
-
-#[track_caller]
-fn assert_says(error: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(error.contains(part), "{error}\ndoes not say {part}");
-    }
-}
 
 #[test]
 fn a_right_file_gives_the_workload_that_it_describes() {
@@ -153,21 +142,30 @@ fn an_index_finds_rows_and_the_pages_that_hold_them() {
 
 #[test]
 fn unreadable_text_is_shown_with_its_line() {
-    assert_says(&error("seek = \"8 ms\"", "seek = 8"), &["line 10", "a time such as \"3 s\""]);
-    assert_says(&error("pool = \"25 %\"", "pool = \"25\""), &["line 7", "\"1 GiB\", or \"40 %\""]);
-    assert_says(&error("cost = \"3 s\"", "cost = \"3\""), &["line 20", "\"20 ns/row\""]);
-    assert_says(&error("cores = 4", "core = 4"), &["line 5", "unknown field `core`", "`cores`"]);
     assert_says(
-        &error("[machine.disk.seek-transfer]", "[machine.disk.tape]"),
+        &error(FILE, "seek = \"8 ms\"", "seek = 8"),
+        &["line 10", "a time such as \"3 s\""],
+    );
+    assert_says(
+        &error(FILE, "pool = \"25 %\"", "pool = \"25\""),
+        &["line 7", "\"1 GiB\", or \"40 %\""],
+    );
+    assert_says(&error(FILE, "cost = \"3 s\"", "cost = \"3\""), &["line 20", "\"20 ns/row\""]);
+    assert_says(
+        &error(FILE, "cores = 4", "core = 4"),
+        &["line 5", "unknown field `core`", "`cores`"],
+    );
+    assert_says(
+        &error(FILE, "[machine.disk.seek-transfer]", "[machine.disk.tape]"),
         &["`tape`", "`raid`"],
     );
-    assert_says(&error("rows = 1_000_000\n", ""), &["missing field `rows`"]);
+    assert_says(&error(FILE, "rows = 1_000_000\n", ""), &["missing field `rows`"]);
 }
 
 #[test]
 fn unknown_names_are_answered_with_known_ones() {
     let says =
-        |line: &str, instead: &str, parts: &[&str]| assert_says(&error(line, instead), parts);
+        |line: &str, instead: &str, parts: &[&str]| assert_says(&error(FILE, line, instead), parts);
     says("\"peek\"]", "\"look\"]", &["streams.users.queries", "`look`", "report, peek"]);
     says(
         "columns = [\"day\"]",
@@ -180,7 +178,7 @@ fn unknown_names_are_answered_with_known_ones() {
 #[test]
 fn invalid_parts_are_named() {
     let says =
-        |line: &str, instead: &str, parts: &[&str]| assert_says(&error(line, instead), parts);
+        |line: &str, instead: &str, parts: &[&str]| assert_says(&error(FILE, line, instead), parts);
     says("clock = \"2 GHz\"\n", "", &["query.peek.cost", "`clock`", "[machine]"]);
     says("chunks = 100", "", &["table.sales", "`chunks`", "`chunk_rows`"]);
     says("chunks = 100", "chunks = 0", &["table.sales", "`chunk_rows`"]);
@@ -250,7 +248,8 @@ fn claims_say_how_they_are_judged() {
     });
     assert_eq!((judged.verdict, judged.comparisons[0].paper), (Verdict::Holds, Some(0.5)));
     let order = with("smallest_first = [\"attach\", \"normal\"]").unwrap();
-    assert_eq!(order.orders[0].smallest_first, ["attach", "normal"]);
+    let policies = ["attach", "normal"].map(str::to_owned).to_vec();
+    assert_eq!(order.claims[0].measure, Measure::Order(policies));
     let wrong = |text: &str| with(text).unwrap_err().to_string();
     assert_says(&wrong("policy = \"elevator\""), &["claim `so`", "`[[paper]]`", "`at_most`"]);
     assert_says(&wrong(""), &["claim `so`", "`smallest_first`"]);

@@ -1,11 +1,38 @@
 //! One `ObjectStore` implementation for all wrappers: they define reads and delegate the rest.
 
 /// Implements [`object_store::ObjectStore`] for a type with the inherent methods `inner`, `read`
-/// and `read_ranges`. Writing, deleting and listing go to `inner` unchanged.
+/// and `read_ranges`. Writing and deleting go to `inner` unchanged; so does listing, unless its methods are given.
 ///
 /// A macro, because a blanket implementation of a foreign trait is not allowed.
 macro_rules! object_store_by_reads {
     ($store:ty) => {
+        object_store_by_reads!($store, listed by {
+            fn list(
+                &self,
+                prefix: Option<&object_store::path::Path>,
+            ) -> futures::stream::BoxStream<'static, object_store::Result<object_store::ObjectMeta>>
+            {
+                self.inner().list(prefix)
+            }
+
+            fn list_with_offset(
+                &self,
+                prefix: Option<&object_store::path::Path>,
+                offset: &object_store::path::Path,
+            ) -> futures::stream::BoxStream<'static, object_store::Result<object_store::ObjectMeta>>
+            {
+                self.inner().list_with_offset(prefix, offset)
+            }
+
+            async fn list_with_delimiter(
+                &self,
+                prefix: Option<&object_store::path::Path>,
+            ) -> object_store::Result<object_store::ListResult> {
+                self.inner().list_with_delimiter(prefix).await
+            }
+        });
+    };
+    ($store:ty, listed by { $($lists:tt)* }) => {
         #[async_trait::async_trait]
         impl object_store::ObjectStore for $store {
             async fn get_opts(
@@ -52,29 +79,7 @@ macro_rules! object_store_by_reads {
                 self.inner().delete_stream(locations)
             }
 
-            fn list(
-                &self,
-                prefix: Option<&object_store::path::Path>,
-            ) -> futures::stream::BoxStream<'static, object_store::Result<object_store::ObjectMeta>>
-            {
-                self.inner().list(prefix)
-            }
-
-            fn list_with_offset(
-                &self,
-                prefix: Option<&object_store::path::Path>,
-                offset: &object_store::path::Path,
-            ) -> futures::stream::BoxStream<'static, object_store::Result<object_store::ObjectMeta>>
-            {
-                self.inner().list_with_offset(prefix, offset)
-            }
-
-            async fn list_with_delimiter(
-                &self,
-                prefix: Option<&object_store::path::Path>,
-            ) -> object_store::Result<object_store::ListResult> {
-                self.inner().list_with_delimiter(prefix).await
-            }
+            $($lists)*
 
             async fn copy_opts(
                 &self,

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use futures::channel::mpsc;
 use futures::stream::BoxStream;
@@ -13,11 +12,11 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult,
-    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
-    PutResult, RenameOptions, Result,
+    Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, ObjectMeta, ObjectStore,
+    Result,
 };
 
+use super::delegate::object_store_by_reads;
 use super::direct_file::{DirectAccess, DirectFile};
 use super::direct_reads::{Reads, STORE_NAME, generic};
 use super::local_device::{LocalDevice, devices};
@@ -147,6 +146,10 @@ impl DirectFileStore {
         stream::once(listing).try_flatten().boxed()
     }
 
+    fn inner(&self) -> &LocalFileSystem {
+        &self.local
+    }
+
     async fn read(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let is_head = options.head;
         let in_one_piece =
@@ -180,16 +183,7 @@ impl DirectFileStore {
     }
 }
 
-#[async_trait]
-impl ObjectStore for DirectFileStore {
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.read(location, options).await
-    }
-
-    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.read_ranges(location, ranges).await
-    }
-
+object_store_by_reads!(DirectFileStore, listed by {
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let below = prefix.cloned();
         self.list_in_background(prefix, move |local| local.list(below.as_ref()))
@@ -203,39 +197,7 @@ impl ObjectStore for DirectFileStore {
         };
         Ok(self.run(&inside, list).await?.1)
     }
-
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> Result<PutResult> {
-        self.local.put_opts(location, payload, options).await
-    }
-
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        options: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
-        self.local.put_multipart_opts(location, options).await
-    }
-
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
-        self.local.delete_stream(locations)
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.local.copy_opts(from, to, options).await
-    }
-
-    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.local.rename_opts(from, to, options).await
-    }
-}
+});
 
 /// The descriptor whose metadata [`LocalFileSystem`] checked.
 fn opened_file(payload: GetResultPayload) -> Result<(std::fs::File, PathBuf)> {

@@ -10,7 +10,7 @@
 //! | Settings of the clouds ([`StoreOptions`]) | `cloud` (names of settings), `options`, `credentials` (hides them in errors) |
 //! | Stores across the network ([`Timeouts`]) | `remote` (explains errors), `timeouts`, `circuit_breaker` (circuit breaker), `throttle` (stores that ask to slow down) |
 //! | The files at a location ([`list_files`]) | `listing`, `location` (parses), `glob_match` |
-//! | Slow devices, counts and faults ([`LimitedStore`], [`MeteredStore`], [`FaultyStore`]) | `limited`, `metered`, `faulty`, all through `delegate` |
+//! | Slow devices and counts ([`LimitedStore`], [`MeteredStore`]) | `limited`, `metered`, both through `delegate` |
 //! | Errors ([`StoreError`]) | `error`, `error_text` |
 //!
 //! [`DirectFileStore`], [`LimitedStore`] and [`MeteredStore`] serve `get_ranges` with the fewest *requests*: ranges with
@@ -27,7 +27,6 @@ mod direct_file;
 mod direct_reads;
 mod error;
 mod error_text;
-mod faulty;
 mod glob_match;
 mod limited;
 mod listing;
@@ -48,7 +47,6 @@ pub use device::Device;
 pub use direct::DirectFileStore;
 pub use error::StoreError;
 pub use error_text::error_text;
-pub use faulty::{FaultCounts, Faults, FaultyStore};
 pub use limited::{LimitedStore, Limits};
 pub use listing::{Listing, list_files};
 pub use location::URL_LENGTH_MAX;

@@ -1,16 +1,10 @@
-//! Reproducible pseudo-random numbers: faults of tests, and the jitter of pauses.
+//! Reproducible pseudo-random numbers: the jitter of pauses.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// One step of splitmix64 (Steele, Lea, Flood 2014): well mixed bits from a counter.
-pub(super) fn mix(value: u64) -> u64 {
-    let mut bits = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
-}
+use coscan_core::SplitMix64;
 
 /// Jitter, so that clients that were refused at the same moment do not return at the same moment. The same seed gives
 /// the same sequence.
@@ -32,7 +26,8 @@ impl Jitter {
     #[must_use]
     pub fn up_to(&self, longest: Duration) -> Duration {
         let drawn = self.drawn.fetch_add(1, Ordering::Relaxed);
-        let fraction = (mix(mix(self.seed) ^ drawn) >> 11) as f64 / (1_u64 << 53) as f64;
+        let seed = SplitMix64(self.seed).next_u64();
+        let fraction = (SplitMix64(seed ^ drawn).next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         longest.mul_f64(0.5 + fraction / 2.0)
     }
 }

@@ -13,14 +13,15 @@ use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_schema::{ArrowError, DataType};
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, PageIndex};
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::errors::ParquetError;
 
 use super::column_pages::ColumnPages;
 use super::observed::NanWatch;
+use super::page_selection::row_selection;
 use super::panics::caught;
 use super::prefix::LeafPrefix;
-use super::types::adapt;
+use super::types::{adapt, rename};
 use super::{DecodeError, ParquetFile};
 
 impl ParquetFile {
@@ -113,6 +114,7 @@ impl ParquetFile {
             nan_watch: None,
             rows_left,
             data_type: field.data_type().clone(),
+            renamed_type: None,
             file: Arc::clone(&self.name),
             column: field.name().clone(),
             chunk,
@@ -131,6 +133,7 @@ impl ParquetFile {
         Ok(ColumnDecoder {
             rows_left: self.count_selected(chunk, selection)?,
             data_type: value.data_type().clone(),
+            renamed_type: None,
             source: Some(Source::Value { value, batch_rows: batch_rows.max(1) }),
             nan_watch: None,
             file: Arc::clone(&self.name),
@@ -160,35 +163,6 @@ impl ParquetFile {
     }
 }
 
-/// The selection in parquet's form, counted over the rows of the pages; `None` for all of them.
-fn row_selection(
-    chunk_start: u64,
-    selected: &[Range<u64>],
-    available: &[Range<u64>],
-) -> Option<RowSelection> {
-    let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    let mut row_count = 0;
-    for held in available {
-        let first = selected.partition_point(|rows| chunk_start + rows.end <= held.start);
-        let in_held =
-            selected[first..].iter().take_while(|rows| chunk_start + rows.start < held.end);
-        for rows in in_held.filter(|rows| !rows.is_empty()) {
-            let start = (chunk_start + rows.start).max(held.start);
-            let end = (chunk_start + rows.end).min(held.end);
-            let shift = |row: u64| index(row_count + row - held.start);
-            match ranges.last_mut() {
-                Some(last) if last.end == shift(start) => last.end = shift(end),
-                _ => ranges.push(shift(start)..shift(end)),
-            }
-        }
-        row_count += held.end - held.start;
-    }
-    let row_count = index(row_count);
-    let is_everything = ranges.iter().eq(std::iter::once(&(0..row_count)));
-    (!is_everything).then(|| RowSelection::from_consecutive_ranges(ranges.into_iter(), row_count))
-}
-
 /// The arrays of one column of one chunk, decoded one at a time. They have exactly the selected rows, or an error at
 /// the end.
 pub struct ColumnDecoder {
@@ -198,6 +172,8 @@ pub struct ColumnDecoder {
     nan_watch: Option<NanWatch>,
     rows_left: u64,
     data_type: DataType,
+    /// The same type with other names of nested fields, if the table names them otherwise.
+    renamed_type: Option<DataType>,
     file: Arc<str>,
     column: String,
     chunk: ChunkIndex,
@@ -230,6 +206,12 @@ impl ColumnDecoder {
     /// The values as another type, to which this one casts.
     pub(super) fn with_type(self, data_type: DataType) -> Self {
         Self { data_type, ..self }
+    }
+
+    /// The values with the names of nested fields of another type.
+    pub(super) fn with_names(self, renamed: DataType) -> Self {
+        let renamed_type = Some(renamed).filter(|renamed| *renamed != self.data_type);
+        Self { renamed_type, ..self }
     }
 
     /// The number of rows that are not decoded yet.
@@ -269,6 +251,10 @@ impl ColumnDecoder {
         if rows_left == 0 {
             self.nan_watch.take().into_iter().for_each(NanWatch::end);
         }
+        let array = match &self.renamed_type {
+            Some(renamed) => rename(&array, renamed),
+            None => array,
+        };
         Ok(array)
     }
 }

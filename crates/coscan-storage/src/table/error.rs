@@ -91,6 +91,19 @@ pub enum TableError {
         /// The column.
         column: String,
     },
+    /// A row is deleted that a file does not have.
+    #[error(
+        "row {row} of {file} is deleted in this version of the table, but the file has only {rows} rows; the file was \
+         replaced, or the list of deleted rows is damaged"
+    )]
+    NoSuchRow {
+        /// The file.
+        file: Arc<str>,
+        /// The position of the row.
+        row: u64,
+        /// The number of rows of the file.
+        rows: u64,
+    },
     /// A file could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),

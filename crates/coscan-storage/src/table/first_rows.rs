@@ -54,6 +54,6 @@ impl ParquetTable {
             return self.decode(prefix.chunk, prefix.column, &no_pages, Some(&selection), rows);
         };
         let decoder = file.decode_prefixes(chunk, column, prefix.rows, &prefix.leaves)?;
-        Ok(decoder.with_type(self.data_type(prefix.column).clone()))
+        Ok(self.as_column(decoder, prefix.column))
     }
 }

@@ -6,7 +6,8 @@
 //! | task | for a file | for a table |
 //! |---|---|---|
 //! | Open: [`ParquetFile::open`], [`ParquetTable::open`] | `version`, `options`, `footer`, `footer_checks`, `metadata_reader`, `file`, `column_types` | `locations`, `snapshot`, `columns` (declared ones) |
-//! | One schema for all files | | `schema`, `types` (widening and casts) |
+//! | One schema for all files | | `schema`, `types` (widening, casts, names) |
+//! | Leave deleted rows out: [`ParquetTable::without_rows`] | | `deleted_rows` |
 //! | Lay out chunks and pages: [`ParquetTable::layout`] | `chunks`, `pages`, `leaves`, `layout`, `row_ranges` (where rows begin) | `starts`, `table_pages` |
 //! | Find the pages of rows: [`ParquetFile::pages_of_rows`] | `page_selection` | `table_pages` |
 //! | Read pages: [`ParquetFile::requests`], [`ParquetFile::read`] | `requests`, `read`, `body` (cuts responses) | `table_pages` |
@@ -35,6 +36,7 @@ mod column_pages;
 mod column_types;
 mod columns;
 mod decode;
+mod deleted_rows;
 mod error;
 mod estimate;
 mod file;
@@ -69,8 +71,9 @@ mod zones;
 
 pub use bloom_filters::BloomFilter;
 pub use chunk_statistics::ChunkStatistics;
-pub use columns::{ConstantColumn, TableColumns};
+pub use columns::{ColumnKey, ColumnMapping, ConstantColumn, TableColumns};
 pub use decode::ColumnDecoder;
+pub use deleted_rows::DeletedRows;
 pub use error::{DecodeError, ReadError, TableError};
 pub use file::ParquetFile;
 pub use locations::LocationError;

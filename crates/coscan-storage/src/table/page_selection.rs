@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use coscan_core::{ChunkIndex, PageIndex};
+use parquet::arrow::arrow_reader::RowSelection;
 
 use super::ParquetFile;
 use super::pages::PageContents;
@@ -53,4 +54,33 @@ impl ParquetFile {
         }
         slice.iter().zip(needed).filter(|(_, needed)| *needed).map(|(&page, _)| page).collect()
     }
+}
+
+/// The selection in parquet's form, counted over the rows of the pages; `None` for all of them.
+pub(super) fn row_selection(
+    chunk_start: u64,
+    selected: &[Range<u64>],
+    available: &[Range<u64>],
+) -> Option<RowSelection> {
+    let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut row_count = 0;
+    for held in available {
+        let first = selected.partition_point(|rows| chunk_start + rows.end <= held.start);
+        let in_held =
+            selected[first..].iter().take_while(|rows| chunk_start + rows.start < held.end);
+        for rows in in_held.filter(|rows| !rows.is_empty()) {
+            let start = (chunk_start + rows.start).max(held.start);
+            let end = (chunk_start + rows.end).min(held.end);
+            let shift = |row: u64| index(row_count + row - held.start);
+            match ranges.last_mut() {
+                Some(last) if last.end == shift(start) => last.end = shift(end),
+                _ => ranges.push(shift(start)..shift(end)),
+            }
+        }
+        row_count += held.end - held.start;
+    }
+    let row_count = index(row_count);
+    let is_everything = ranges.iter().eq(std::iter::once(&(0..row_count)));
+    (!is_everything).then(|| RowSelection::from_consecutive_ranges(ranges.into_iter(), row_count))
 }

@@ -1,18 +1,18 @@
 //! One schema for all files of a table.
 //!
-//! Columns are found by name. A file may lack some (they are NULL there), have them in another order, or with a type
-//! that another file's type can hold. Nullability may differ, at any depth: a field that is nullable or missing in
-//! one file is nullable in the table. Metadata at the top level is dropped and nested metadata taken from the first
-//! file, as DataFusion does with its defaults (`skip_metadata`, `schema_force_view_types`).
+//! Columns are found by name, or as a [`ColumnMapping`] says. A file may lack some (they are NULL there), have them in
+//! another order, or with a type that another file's type can hold. Nullability may differ, at any depth: a field that
+//! is nullable or missing in one file is nullable in the table. Metadata at the top level is dropped and nested metadata
+//! taken from the first file, as DataFusion does with its defaults (`skip_metadata`, `schema_force_view_types`).
 
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow_schema::{Field, Fields, Schema};
+use arrow_schema::{Field, Fields};
 
 use super::types::{can_adapt, common_type};
-use super::{ParquetFile, TableError};
+use super::{ColumnKey, ColumnMapping, ParquetFile, TableError};
 
 /// The columns of all files, in the order in which they first appear.
 pub(super) fn merge_fields(files: &[Arc<ParquetFile>]) -> Result<Vec<Field>, TableError> {
@@ -74,60 +74,64 @@ impl<'a> Merged<'a> {
     }
 }
 
-/// Checks that all files can be read as these columns.
-pub(super) fn check_declared(
-    declared: &Schema,
-    files: &[Arc<ParquetFile>],
-) -> Result<(), TableError> {
-    for (index, file) in files.iter().enumerate() {
-        if index > 0 && files[index - 1].fields() == file.fields() {
-            continue;
-        }
-        for field in declared.fields() {
-            let column = || field.name().clone();
-            match file.fields().find(field.name()) {
-                None if !field.is_nullable() => {
-                    let file = Arc::clone(&file.name);
-                    return Err(TableError::MissingColumn { file, column: column() });
-                }
-                Some((_, stored)) if !can_adapt(stored.data_type(), field.data_type()) => {
-                    return Err(TableError::CannotCast {
-                        file: Arc::clone(&file.name),
-                        column: column(),
-                        file_type: stored.data_type().to_string(),
-                        table_type: field.data_type().to_string(),
-                    });
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The places of these fields in each file, `None` for those that it lacks. Neighbours with the same columns share a
-/// list.
+/// The places of these columns in each file, `None` for those that it lacks. `mapping` has the columns as files name
+/// them. Neighbours with the same columns share a list.
+///
+/// # Errors
+/// If a file cannot be read as these columns.
 pub(super) fn columns_of_files(
-    fields: &Fields,
+    columns: &Fields,
+    mapping: Option<&ColumnMapping>,
     files: &[Arc<ParquetFile>],
-) -> Vec<Arc<[Option<usize>]>> {
-    let mut columns: Vec<Arc<[Option<usize>]>> = Vec::with_capacity(files.len());
+) -> Result<Vec<Arc<[Option<usize>]>>, TableError> {
+    let mut places: Vec<Arc<[Option<usize>]>> = Vec::with_capacity(files.len());
     for (index, file) in files.iter().enumerate() {
-        let same = columns.last().filter(|_| files[index - 1].fields() == file.fields());
-        columns.push(match same {
+        let is_same = |before: &ParquetFile| match mapping.map(|mapping| &mapping.key) {
+            Some(ColumnKey::FieldId(_)) => false,
+            _ => before.fields() == file.fields(),
+        };
+        let same = places.last().filter(|_| is_same(&files[index - 1]));
+        places.push(match same {
             Some(same) => Arc::clone(same),
-            None => {
-                let positions: HashMap<_, _> = file
-                    .fields()
-                    .iter()
-                    .enumerate()
-                    .map(|(position, field)| (field.name(), position))
-                    .collect();
-                fields.iter().map(|field| positions.get(field.name()).copied()).collect()
-            }
+            None => columns_of_file(columns, mapping, file)?,
         });
     }
-    columns
+    Ok(places)
+}
+
+fn columns_of_file(
+    columns: &Fields,
+    mapping: Option<&ColumnMapping>,
+    file: &ParquetFile,
+) -> Result<Arc<[Option<usize>]>, TableError> {
+    let places = match mapping {
+        Some(mapping) => mapping.places_in(file),
+        None => {
+            let fields = file.fields().iter().enumerate();
+            let positions: HashMap<_, _> =
+                fields.map(|(position, field)| (field.name(), position)).collect();
+            columns.iter().map(|column| positions.get(column.name()).copied()).collect()
+        }
+    };
+    let stored = mapping.map_or(columns, |mapping| &mapping.fields);
+    for ((column, stored), place) in columns.iter().zip(stored).zip(&places) {
+        let (file_name, name) = (|| Arc::clone(&file.name), || column.name().clone());
+        match place.map(|place| file.fields()[place].data_type()) {
+            None if !column.is_nullable() => {
+                return Err(TableError::MissingColumn { file: file_name(), column: name() });
+            }
+            Some(file_type) if !can_adapt(file_type, stored.data_type()) => {
+                return Err(TableError::CannotCast {
+                    file: file_name(),
+                    column: name(),
+                    file_type: file_type.to_string(),
+                    table_type: column.data_type().to_string(),
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(places.into())
 }
 
 /// A name that several columns share. Columns are found by name, so there must be none.

@@ -10,11 +10,12 @@ use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
 use parquet::file::metadata::ParquetMetaData;
 
 use super::chunk_statistics::TableStatistics;
-use super::schema::{check_declared, columns_of_files, merge_fields};
+use super::schema::{columns_of_files, merge_fields};
 use super::starts::{Starts, place};
 use super::types::adapt;
 use super::{
-    ConstantColumn, FileOptions, PageLayout, ParquetFile, TableColumns, TableError, TableFile,
+    ColumnDecoder, ColumnMapping, ConstantColumn, DeletedRows, FileOptions, PageLayout,
+    ParquetFile, TableColumns, TableError, TableFile,
 };
 
 /// A snapshot of a table: an ordered list of files with one schema. It never changes, and shares its files with all
@@ -24,12 +25,16 @@ use super::{
 pub struct ParquetTable {
     schema: SchemaRef,
     page_layout: PageLayout,
-    files: Vec<Arc<ParquetFile>>,
+    pub(super) files: Vec<Arc<ParquetFile>>,
     starts: Starts,
     /// The places of the stored columns in each file. Neighbours with the same columns share the list.
     columns: Vec<Arc<[Option<usize>]>>,
+    /// The stored columns as files name them, if they name them otherwise.
+    mapping: Option<ColumnMapping>,
     /// The constant columns, which follow the stored ones.
     constants: Vec<ConstantColumn>,
+    /// The deleted rows of each file; empty if there are none in any.
+    pub(super) deleted: Vec<Option<Arc<DeletedRows>>>,
     /// The layout, computed on demand like the statistics.
     pub(super) layout: OnceLock<Arc<Layout>>,
     pub(super) statistics: TableStatistics,
@@ -57,20 +62,22 @@ impl ParquetTable {
         Self::with_columns(files, TableColumns::default())
     }
 
-    /// As [`Self::of_files`], with declarations of its columns.
+    /// As [`Self::of_files`], with declarations of its columns. If they are declared, there may be no files.
     ///
     /// # Errors
     /// As [`Self::of_files`], and if a file is listed twice or cannot be read as the declared columns.
     ///
     /// # Panics
-    /// If the files were opened under different page layouts, or a constant column does not have one value of its
-    /// type per file.
+    /// If the files were opened under different page layouts, a constant column does not have one value of its type per
+    /// file, or a mapping does not have a field for each declared column.
     pub fn with_columns(
         files: Vec<Arc<ParquetFile>>,
         columns: TableColumns,
     ) -> Result<Self, TableError> {
-        let first = files.first().ok_or(TableError::NoFiles)?;
-        let page_layout = first.options().layout;
+        let first = files.first().map(|file| file.options().layout);
+        // Without files only a declaration says which columns there are.
+        let none = columns.declared.as_ref().map(|_| PageLayout::default());
+        let page_layout = first.or(none).ok_or(TableError::NoFiles)?;
         let is_same = |file: &Arc<ParquetFile>| file.options().layout == page_layout;
         assert!(files.iter().all(is_same), "the files of a table have one page layout");
         let mut listed = HashSet::new();
@@ -89,17 +96,19 @@ impl ParquetTable {
             assert!(has_type, "`{}` has values of its type", field.name());
         }
         let stored: Fields = match columns.declared {
-            Some(declared) => {
-                check_declared(&declared, &files)?;
-                declared.fields().clone()
-            }
+            Some(declared) => declared.fields().clone(),
             None => merge_fields(&files)?.into(),
         };
+        if let Some(mapping) = &columns.mapping {
+            assert_eq!(mapping.fields.len(), stored.len(), "each column is mapped");
+        }
         let constants = columns.constants.iter().map(|constant| &constant.field);
         let fields: Fields = stored.iter().chain(constants).cloned().collect();
         Ok(Self {
-            columns: columns_of_files(&stored, &files),
+            columns: columns_of_files(&stored, columns.mapping.as_ref(), &files)?,
+            mapping: columns.mapping,
             constants: columns.constants,
+            deleted: Vec::new(),
             starts: Starts::of(&files),
             layout: OnceLock::new(),
             statistics: TableStatistics::new(fields.len()),
@@ -107,6 +116,12 @@ impl ParquetTable {
             page_layout,
             files,
         })
+    }
+
+    /// The stored columns as files name them, if they name them otherwise.
+    #[must_use]
+    pub fn mapping(&self) -> Option<&ColumnMapping> {
+        self.mapping.as_ref()
     }
 
     /// The Arrow schema: the columns of all files, in the order in which they first appear, then the constant ones. A
@@ -231,9 +246,28 @@ impl ParquetTable {
         self.schema.field(column).data_type()
     }
 
+    /// The type of a column with the names of nested fields in files.
+    pub(super) fn stored_type(&self, column: usize) -> &DataType {
+        match &self.mapping {
+            Some(mapping) => mapping.fields[column].data_type(),
+            None => self.data_type(column),
+        }
+    }
+
     /// The first row of a file, counted from the start of the table.
     pub(super) fn first_row(&self, file: usize) -> u64 {
         self.starts.rows[file]
+    }
+
+    /// The values of a file's column as those of a column of the table.
+    pub(super) fn as_column(&self, decoder: ColumnDecoder, column: usize) -> ColumnDecoder {
+        let decoder = decoder.with_type(self.stored_type(column).clone());
+        decoder.with_names(self.data_type(column).clone())
+    }
+
+    /// The file that holds a row, counted from the start of the table.
+    pub(super) fn file_of_row(&self, row: u64) -> usize {
+        self.starts.rows.partition_point(|&start| start <= row).saturating_sub(1)
     }
 
     /// The number of column groups.

@@ -6,9 +6,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
+use futures::{StreamExt, TryStreamExt, stream};
 
 use super::estimate::repeated_bytes_estimate;
 use super::{ColumnDecoder, DecodeError, PageRequest, ParquetTable, ReadError};
+
+/// The maximum number of concurrent checks of files.
+const CHECKS_MAX: usize = 32;
 
 impl ParquetTable {
     /// Chunks, column groups and pages of the table.
@@ -75,6 +79,16 @@ impl ParquetTable {
     /// If the file has changed, is gone or too short, or its store fails.
     pub async fn read(&self, request: &PageRequest) -> Result<Vec<Bytes>, ReadError> {
         self.parquet_files()[request.file()].read(request).await
+    }
+
+    /// Checks that no file has changed since it was opened, some at a time.
+    ///
+    /// # Errors
+    /// If a file has changed, is gone, or its store fails.
+    pub async fn check(&self) -> Result<(), ReadError> {
+        let checks = stream::iter(self.parquet_files().to_vec());
+        let checks = checks.map(|file| async move { file.file().check().await });
+        checks.buffer_unordered(CHECKS_MAX).try_collect().await
     }
 
     /// The range of bytes of a page in its file.
@@ -161,7 +175,7 @@ impl ParquetTable {
         };
         let pages = |page| pages(self.page_of_file(index, page));
         let decoder = file.decode(chunk, in_file, &pages, selection, batch_rows)?;
-        Ok(decoder.with_type(self.data_type(column).clone()))
+        Ok(self.as_column(decoder, column))
     }
 
     /// As [`ParquetFile::decoded_bytes_estimate`](super::ParquetFile::decoded_bytes_estimate).
@@ -171,10 +185,12 @@ impl ParquetTable {
     #[must_use]
     pub fn decoded_bytes_estimate(&self, chunk: ChunkIndex, column: usize) -> u64 {
         let (index, chunk) = self.place_of(chunk);
-        let (file, data_type) = (&self.parquet_files()[index], self.data_type(column));
+        let file = &self.parquet_files()[index];
         match self.file_column(index, column) {
-            Some(in_file) => file.decoded_bytes_estimate_as(chunk, in_file, data_type),
-            None => repeated_bytes_estimate(file.chunk_rows(chunk), data_type),
+            Some(in_file) => {
+                file.decoded_bytes_estimate_as(chunk, in_file, self.stored_type(column))
+            }
+            None => repeated_bytes_estimate(file.chunk_rows(chunk), self.data_type(column)),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, GenericListArray, OffsetSizeTrait, StructArray, new_null_array,
+    Array, ArrayRef, GenericListArray, MapArray, OffsetSizeTrait, StructArray, new_null_array,
 };
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields};
 
@@ -199,6 +199,42 @@ fn adapt_list<O: OffsetSizeTrait>(
     let values = adapt(array.values(), field.data_type())?;
     let (offsets, nulls) = (array.offsets().clone(), array.nulls().cloned());
     Ok(Arc::new(GenericListArray::try_new(Arc::clone(field), offsets, values, nulls)?))
+}
+
+/// The array with the names of nested fields of a type that differs from its own in these only. Nothing is copied.
+///
+/// # Panics
+/// If the types differ otherwise.
+pub(super) fn rename(array: &ArrayRef, to: &DataType) -> ArrayRef {
+    if array.data_type() == to {
+        return Arc::clone(array);
+    }
+    let nulls = || array.nulls().cloned();
+    match to {
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns().iter().zip(fields);
+            let columns = columns.map(|(column, field)| rename(column, field.data_type()));
+            let (columns, rows) = (columns.collect(), array.len());
+            let renamed = StructArray::try_new_with_length(fields.clone(), columns, nulls(), rows);
+            Arc::new(renamed.expect("only names differ"))
+        }
+        DataType::List(field) => rename_list(array.as_list::<i32>(), field),
+        DataType::LargeList(field) => rename_list(array.as_list::<i64>(), field),
+        DataType::Map(field, is_sorted) => {
+            let map = array.as_map();
+            let entries: ArrayRef = Arc::new(map.entries().clone());
+            let entries = rename(&entries, field.data_type()).as_struct().clone();
+            let (field, offsets) = (Arc::clone(field), map.offsets().clone());
+            Arc::new(MapArray::new(field, offsets, entries, nulls(), *is_sorted))
+        }
+        other => panic!("{} has no nested names to be {other}", array.data_type()),
+    }
+}
+
+fn rename_list<O: OffsetSizeTrait>(array: &GenericListArray<O>, field: &FieldRef) -> ArrayRef {
+    let values = rename(array.values(), field.data_type());
+    let (offsets, nulls) = (array.offsets().clone(), array.nulls().cloned());
+    Arc::new(GenericListArray::new(Arc::clone(field), offsets, values, nulls))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch};
 use coscan_runtime::storage::table::FileOptions;
-use parquet::arrow::ArrowWriter;
+use coscan_testing::parquet_file;
 use parquet::file::properties::WriterProperties;
 
 /// The number of files. Each is one extent, so that both servers own some of them.
@@ -36,12 +36,8 @@ pub(crate) fn write(directory: &Path, page_bytes: usize) {
         .set_max_row_group_row_count(Some(rows))
         .set_data_page_size_limit(page_bytes * 2)
         .build();
-    let mut writer =
-        ArrowWriter::try_new(Vec::new(), row_group.schema(), Some(properties)).unwrap();
-    for _ in 0..FILE_BYTES / (page_bytes * COLUMNS) {
-        writer.write(&row_group).unwrap();
-    }
-    let file = writer.into_inner().unwrap();
+    let row_groups = vec![row_group; FILE_BYTES / (page_bytes * COLUMNS)];
+    let file = parquet_file(&row_groups, properties);
     for index in 0..FILES {
         std::fs::write(directory.join(file_name(index)), &file).unwrap();
     }

@@ -12,11 +12,12 @@ use coscan_runtime::ring::Config;
 use coscan_runtime::storage::stores::{MeteredStore, StoreMetrics};
 use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
 use coscan_runtime::{BufferManager, ClusterOptions, ClusterReport, Options, SharedTable};
+use coscan_testing::parquet_file;
 use futures::TryStreamExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
-use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
 use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 use url::Url;
@@ -122,7 +123,7 @@ impl Servers {
         };
         for file in 0..FILES {
             let path = format!("shared/{file:02}.parquet");
-            servers.store.put(&Path::from(&*path), parquet_file(file).into()).await.unwrap();
+            servers.store.put(&Path::from(&*path), file_bytes(file).into()).await.unwrap();
             servers.files.push(servers.meta(&path).await);
         }
         for (server, listener) in listeners.into_iter().enumerate() {
@@ -144,7 +145,7 @@ impl Servers {
 
     /// Adds a file that does not belong to the table.
     pub(super) async fn add_file(&self, path: &str) {
-        self.store.put(&Path::from(path), parquet_file(0).into()).await.unwrap();
+        self.store.put(&Path::from(path), file_bytes(0).into()).await.unwrap();
     }
 
     pub(super) async fn meta(&self, path: &str) -> ObjectMeta {
@@ -307,7 +308,7 @@ async fn ends(count: usize) -> Vec<(TcpListener, String)> {
     ends
 }
 
-fn parquet_file(file: usize) -> Vec<u8> {
+fn file_bytes(file: usize) -> Vec<u8> {
     let first = file as i64 * ROWS_OF_FILE;
     let ids = first..first + ROWS_OF_FILE;
     let texts = ids.clone().map(|id| format!("row {id} has some text that takes space"));
@@ -321,9 +322,7 @@ fn parquet_file(file: usize) -> Vec<u8> {
         ],
     )
     .unwrap();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.into_inner().unwrap()
+    parquet_file(&[batch], WriterProperties::default())
 }
 
 pub(super) fn key_file() -> NamedTempFile {

@@ -110,8 +110,22 @@ impl Tables<'_> {
     }
 }
 
-/// Runs queries at the same time, so that they share scans, and compares each answer with the expected one.
+/// Runs queries on sessions with one and with four partitions ([`Tables::session`]).
 pub(crate) async fn check(
+    engine: &str,
+    tables: Tables<'_>,
+    options: Option<Options>,
+    in_order: bool,
+    queries: &[(String, String, Answer)],
+) {
+    for partitions in [1, 4] {
+        let context = tables.session(partitions, options.clone(), in_order).await;
+        check_session(engine, &context, queries).await;
+    }
+}
+
+/// Runs queries at the same time, so that they share scans, and compares each answer with the expected one.
+async fn check_session(
     engine: &str,
     context: &SessionContext,
     queries: &[(String, String, Answer)],

@@ -9,7 +9,6 @@ mod data;
 use std::path::Path;
 
 use coscan_runtime::Options;
-use datafusion::prelude::SessionContext;
 
 use crate::support::{Answer, stored_answer};
 use data::tables;
@@ -32,8 +31,8 @@ fn queries() -> Vec<(String, String, Answer)> {
     files.iter().map(query).collect()
 }
 
-async fn check(engine: &str, context: &SessionContext) {
-    crate::support::check(engine, context, &queries()).await;
+async fn check(engine: &str, options: Option<Options>, in_order: bool) {
+    crate::support::check(engine, tables(), options, in_order, &queries()).await;
 }
 
 fn large_pool() -> Options {
@@ -42,31 +41,20 @@ fn large_pool() -> Options {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn plain_datafusion_gives_the_answers_of_duckdb() {
-    for partitions in [1, 4] {
-        check("datafusion", &tables().session(partitions, None, false).await).await;
-    }
+    check("datafusion", None, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn coscan_gives_the_answers_of_duckdb() {
-    for partitions in [1, 4] {
-        check("coscan", &tables().session(partitions, Some(large_pool()), false).await).await;
-    }
+    check("coscan", Some(large_pool()), false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn coscan_with_a_pool_of_two_chunks_gives_the_answers_of_duckdb() {
-    let options = tables().two_chunks(large_pool()).await;
-    for partitions in [1, 4] {
-        let context = tables().session(partitions, Some(options.clone()), false).await;
-        check("two chunks", &context).await;
-    }
+    check("two chunks", Some(tables().two_chunks(large_pool()).await), false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn coscan_on_tables_in_order_gives_the_answers_of_duckdb() {
-    for partitions in [1, 4] {
-        let context = tables().session(partitions, Some(large_pool()), true).await;
-        check("tables in order", &context).await;
-    }
+    check("tables in order", Some(large_pool()), true).await;
 }

@@ -2,6 +2,7 @@
 
 use crate::ids::PageId;
 use crate::policy::page_map::PageMap;
+use crate::random::SplitMix64;
 
 /// The cached pages, in no order.
 #[derive(Clone, Debug, Default)]
@@ -9,7 +10,7 @@ pub(super) struct Sample {
     pages: Vec<PageId>,
     /// The position of each page in `pages`.
     positions: PageMap<usize>,
-    draws: u64,
+    draws: SplitMix64,
 }
 
 impl Sample {
@@ -34,12 +35,7 @@ impl Sample {
 
     /// A random page. It depends on the number of draws before only, so a run can be repeated.
     pub(super) fn draw(&mut self) -> Option<PageId> {
-        // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-        self.draws = self.draws.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.draws;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        let position = (bits ^ (bits >> 31)).checked_rem(self.pages.len() as u64)?;
+        let position = self.draws.next_u64().checked_rem(self.pages.len() as u64)?;
         self.pages.get(position as usize).copied()
     }
 }

@@ -3,12 +3,11 @@
 use coscan_core::*;
 
 use crate::scenarios::world;
-use crate::world::{table, worker};
+use crate::world::worker;
 
 #[test]
 fn joins_the_scan_with_the_largest_overlap_wraps_and_ends_where_it_began() {
-    let mut world = world(PolicyKind::Attach, 40);
-    let table = world.add_table(&table(10, &[10, 10]));
+    let (mut world, table) = world(PolicyKind::Attach, 40).with_table(10, &[10, 10]);
     // Both are busy with their first chunks; the second shares more chunks and columns with the newcomer.
     world.start(table, &[0], 0..60, &[worker(1_000)]);
     world.start(table, &[0, 1], 40..100, &[worker(1_000)]);
@@ -21,8 +20,7 @@ fn joins_the_scan_with_the_largest_overlap_wraps_and_ends_where_it_began() {
 
 #[test]
 fn starts_at_the_front_when_nothing_is_shared() {
-    let mut world = world(PolicyKind::Attach, 100);
-    let table = world.add_table(&table(6, &[10, 10]));
+    let (mut world, table) = world(PolicyKind::Attach, 100).with_table(6, &[10, 10]);
     world.start(table, &[0], 0..60, &[worker(100)]);
     world.drive_until(250);
     let scan = world.start(table, &[1], 0..60, &[worker(10)]);
@@ -32,8 +30,7 @@ fn starts_at_the_front_when_nothing_is_shared() {
 
 #[test]
 fn two_scans_of_the_same_pace_read_what_is_left_once() {
-    let mut world = world(PolicyKind::Attach, 30);
-    let table = world.add_table(&table(10, &[10]));
+    let (mut world, table) = world(PolicyKind::Attach, 30).with_table(10, &[10]);
     world.start(table, &[0], 0..100, &[worker(25)]);
     world.drive_until(110);
     world.start(table, &[0], 0..100, &[worker(25)]);

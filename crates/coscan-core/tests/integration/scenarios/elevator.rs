@@ -3,12 +3,11 @@
 use coscan_core::*;
 
 use crate::scenarios::world;
-use crate::world::{table, worker};
+use crate::world::worker;
 
 #[test]
 fn the_cursor_reads_the_columns_that_any_scan_needs() {
-    let mut world = world(PolicyKind::Elevator, 1_000);
-    let table = world.add_table(&table(4, &[10, 10, 10]));
+    let (mut world, table) = world(PolicyKind::Elevator, 1_000).with_table(4, &[10, 10, 10]);
     world.start(table, &[0], 0..40, &[worker(1)]);
     world.start(table, &[1], 20..40, &[worker(1)]);
     world.drive();
@@ -18,8 +17,7 @@ fn the_cursor_reads_the_columns_that_any_scan_needs() {
 
 #[test]
 fn the_cursor_goes_on_from_where_it_is_and_wraps() {
-    let mut world = world(PolicyKind::Elevator, 20);
-    let table = world.add_table(&table(6, &[10]));
+    let (mut world, table) = world(PolicyKind::Elevator, 20).with_table(6, &[10]);
     world.start(table, &[0], 0..60, &[worker(10)]);
     world.drive_until(35);
     world.start(table, &[0], 0..60, &[worker(10)]);
@@ -47,8 +45,7 @@ fn the_cursor_does_not_skip_a_chunk_that_does_not_fit() {
 
 #[test]
 fn the_fast_scan_waits_for_the_slow_one() {
-    let mut world = world(PolicyKind::Elevator, 30);
-    let table = world.add_table(&table(10, &[10]));
+    let (mut world, table) = world(PolicyKind::Elevator, 30).with_table(10, &[10]);
     let slow = world.start(table, &[0], 0..100, &[worker(1_000)]);
     let fast = world.start(table, &[0], 0..100, &[worker(1)]);
     world.drive();
@@ -60,8 +57,7 @@ fn the_fast_scan_waits_for_the_slow_one() {
 
 #[test]
 fn a_page_is_evicted_only_when_no_scan_needs_it() {
-    let mut world = world(PolicyKind::Elevator, 30);
-    let table = world.add_table(&table(6, &[10]));
+    let (mut world, table) = world(PolicyKind::Elevator, 30).with_table(6, &[10]);
     let slow = world.start(table, &[0], 0..60, &[worker(900)]);
     world.start(table, &[0], 0..60, &[worker(1)]);
     world.drive_until(800);
@@ -74,8 +70,7 @@ fn a_page_is_evicted_only_when_no_scan_needs_it() {
 
 #[test]
 fn columns_of_several_scans_that_do_not_fit_together_come_one_after_the_other() {
-    let mut world = world(PolicyKind::Elevator, 10);
-    let table = world.add_table(&table(2, &[10, 10]));
+    let (mut world, table) = world(PolicyKind::Elevator, 10).with_table(2, &[10, 10]);
     world.start(table, &[0], 0..20, &[worker(1)]);
     world.start(table, &[1], 0..20, &[worker(1)]);
     world.drive();

@@ -5,7 +5,7 @@
 use coscan_core::*;
 
 use crate::scenarios::world;
-use crate::world::{NEVER, World, table, worker};
+use crate::world::{NEVER, World, worker};
 
 const PAGE_BYTES: u64 = 1_000;
 const POOL_BYTES: u64 = 64 * PAGE_BYTES;
@@ -22,8 +22,7 @@ const LIMITS: MemoryLimits = MemoryLimits {
 
 /// A pool full of pages that no scan needs, of a table of 80 chunks of one page.
 fn full(policy: PolicyKind) -> (World, TableId) {
-    let mut world = world(policy, POOL_BYTES);
-    let table = world.add_table(&table(80, &[PAGE_BYTES]));
+    let (mut world, table) = world(policy, POOL_BYTES).with_table(80, &[PAGE_BYTES]);
     world.set_memory_limits(LIMITS).unwrap();
     world.warm(table, &[0], 0..640);
     assert_eq!(world.manager.state().held_bytes(), POOL_BYTES);

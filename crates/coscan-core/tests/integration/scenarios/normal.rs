@@ -3,12 +3,11 @@
 use coscan_core::*;
 
 use crate::scenarios::world;
-use crate::world::{table, worker};
+use crate::world::worker;
 
 #[test]
 fn reads_one_chunk_ahead_and_no_more() {
-    let mut world = world(PolicyKind::Normal, 100);
-    let table = world.add_table(&table(5, &[10]));
+    let (mut world, table) = world(PolicyKind::Normal, 100).with_table(5, &[10]);
     let scan = world.start(table, &[0], 0..50, &[worker(1_000)]);
     world.drive_until(900);
     assert_eq!(world.delivered_to(scan), [0]);
@@ -17,8 +16,7 @@ fn reads_one_chunk_ahead_and_no_more() {
 
 #[test]
 fn evicts_the_least_recently_used_first() {
-    let mut world = world(PolicyKind::Normal, 30);
-    let table = world.add_table(&table(6, &[10]));
+    let (mut world, table) = world(PolicyKind::Normal, 30).with_table(6, &[10]);
     for chunk in [0, 1, 2, 0] {
         world.start(table, &[0], chunk * 10..chunk * 10 + 10, &[worker(1)]);
         world.drive();
@@ -31,8 +29,7 @@ fn evicts_the_least_recently_used_first() {
 
 #[test]
 fn scans_apart_read_the_table_twice() {
-    let mut world = world(PolicyKind::Normal, 30);
-    let table = world.add_table(&table(10, &[10]));
+    let (mut world, table) = world(PolicyKind::Normal, 30).with_table(10, &[10]);
     world.start(table, &[0], 0..100, &[worker(25)]);
     world.drive_until(160);
     world.start(table, &[0], 0..100, &[worker(25)]);
@@ -42,8 +39,7 @@ fn scans_apart_read_the_table_twice() {
 
 #[test]
 fn reading_ahead_for_one_scan_does_not_evict_what_was_read_ahead_for_another() {
-    let mut world = world(PolicyKind::Normal, 30);
-    let table = world.add_table(&table(8, &[10]));
+    let (mut world, table) = world(PolicyKind::Normal, 30).with_table(8, &[10]);
     world.start(table, &[0], 0..40, &[worker(5_000)]);
     world.start(table, &[0], 40..80, &[worker(5_000)]);
     world.drive_until(4_000);

@@ -3,13 +3,12 @@
 use coscan_core::*;
 
 use crate::scenarios::world;
-use crate::world::{NEVER, World, table, worker};
+use crate::world::{NEVER, World, worker};
 
 #[test]
 fn the_pool_shrinks_to_what_is_possible_and_grows_again() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 80);
-        let table = world.add_table(&table(8, &[10]));
+        let (mut world, table) = world(policy, 80).with_table(8, &[10]);
         world.start(table, &[0], 0..80, &[worker(100)]);
         world.drive_until(90);
         assert_eq!(world.set_pool_bytes(0), 10, "{policy}: the chunk in use stays");
@@ -28,8 +27,7 @@ fn the_pool_shrinks_to_what_is_possible_and_grows_again() {
 #[test]
 fn idle_pages_are_evicted_unless_a_running_scan_needs_them() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 80);
-        let table = world.add_table(&table(8, &[10]));
+        let (mut world, table) = world(policy, 80).with_table(8, &[10]);
         let held_bytes = |world: &World| world.manager.state().held_bytes();
         world.start(table, &[0], 0..60, &[worker(100)]);
         world.drive();
@@ -47,8 +45,7 @@ fn idle_pages_are_evicted_unless_a_running_scan_needs_them() {
 
 #[test]
 fn the_pool_does_not_shrink_below_what_a_running_scan_will_need() {
-    let mut world = world(PolicyKind::Relevance, 80);
-    let table = world.add_table(&table(8, &[10, 20]));
+    let (mut world, table) = world(PolicyKind::Relevance, 80).with_table(8, &[10, 20]);
     let scan = world.start(table, &[1], 0..80, &[NEVER]);
     world.start(table, &[0], 0..80, &[NEVER]);
     assert_eq!(world.set_pool_bytes(5), 20);

@@ -7,8 +7,8 @@ use crate::world::{SPACE_TIMEOUT_NS, WorkerProfile, World, table, worker};
 
 /// A world whose pool holds all that is read, and in which one worker may be at work.
 fn one_worker() -> (World, TableId) {
-    let mut world = World::with_workers(PolicyKind::Relevance.build(), 1000, 1, 1);
-    let table = world.add_table(&table(6, &[10]));
+    let (mut world, table) =
+        World::with_workers(PolicyKind::Relevance.build(), 1000, 1, 1).with_table(6, &[10]);
     world.warm(table, &[0], 0..60);
     (world, table)
 }
@@ -17,8 +17,8 @@ fn one_worker() -> (World, TableId) {
 fn no_more_workers_are_at_work_than_may_be() {
     for (active_workers_max, delivered) in [(1, 1), (2, 2), (9, 4)] {
         let policy = PolicyKind::Relevance.build();
-        let mut world = World::with_workers(policy, 1000, 1, active_workers_max);
-        let table = world.add_table(&table(6, &[10]));
+        let (mut world, table) =
+            World::with_workers(policy, 1000, 1, active_workers_max).with_table(6, &[10]);
         world.warm(table, &[0], 0..60);
         let scans: Vec<_> =
             (0..4).map(|_| world.start(table, &[0], 0..60, &[worker(100)])).collect();
@@ -32,8 +32,8 @@ fn no_more_workers_are_at_work_than_may_be() {
 
 #[test]
 fn if_all_are_overdue_twice_as_many_are_at_work_and_no_more() {
-    let mut world = World::with_workers(PolicyKind::Relevance.build(), 1000, 1, 1);
-    let table = world.add_table(&table(6, &[10]));
+    let (mut world, table) =
+        World::with_workers(PolicyKind::Relevance.build(), 1000, 1, 1).with_table(6, &[10]);
     world.warm(table, &[0], 0..60);
     let scans: Vec<_> =
         (0..20).map(|_| world.start(table, &[0], 0..60, &[worker(SPACE_TIMEOUT_NS / 2)])).collect();

@@ -4,12 +4,11 @@ use coscan_core::log::RecordedManager;
 use coscan_core::*;
 
 use crate::scenarios::world;
-use crate::world::{WorkerProfile, World, table, worker};
+use crate::world::{WorkerProfile, World, worker};
 
 #[test]
 fn a_pool_smaller_than_a_chunk_is_refused_with_what_to_do() {
-    let mut world = world(PolicyKind::Relevance, 29);
-    let table = world.add_table(&table(2, &[10, 20]));
+    let (mut world, table) = world(PolicyKind::Relevance, 29).with_table(2, &[10, 20]);
     let refused = world.try_start(table, &[0, 1], vec![0..20], Order::Any, &[worker(1)]);
     assert_eq!(
         refused.unwrap_err().to_string(),
@@ -25,8 +24,7 @@ fn a_pool_smaller_than_a_chunk_is_refused_with_what_to_do() {
 
 #[test]
 fn other_commands_are_refused_with_what_to_do() {
-    let mut world = world(PolicyKind::Normal, 100);
-    let table = world.add_table(&table(2, &[10]));
+    let (mut world, table) = world(PolicyKind::Normal, 100).with_table(2, &[10]);
     let refuse = |world: &mut World, table, group, workers: &[WorkerProfile]| {
         let started = world.try_start(table, &[group], vec![0..20], Order::Any, workers);
         started.unwrap_err().to_string()

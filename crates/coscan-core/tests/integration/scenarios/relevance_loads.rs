@@ -9,8 +9,7 @@ use crate::world::{NEVER, table, worker};
 #[test]
 fn two_queries_of_one_table_read_shared_chunks_once() {
     // CS07 §1: a scan of all and a scan of a part, the second one starting later, at different speeds.
-    let mut world = world(PolicyKind::Relevance, 50);
-    let table = world.add_table(&table(10, &[10]));
+    let (mut world, table) = world(PolicyKind::Relevance, 50).with_table(10, &[10]);
     world.start(table, &[0], 0..100, &[worker(40)]);
     world.drive_until(100);
     world.start(table, &[0], 20..80, &[worker(40)]);
@@ -25,8 +24,7 @@ fn two_queries_of_one_table_read_shared_chunks_once() {
 
 #[test]
 fn a_short_scan_bypasses_the_queue() {
-    let mut world = world(PolicyKind::Relevance, 60);
-    let table = world.add_table(&table(20, &[10]));
+    let (mut world, table) = world(PolicyKind::Relevance, 60).with_table(20, &[10]);
     world.start(table, &[0], 0..150, &[worker(1)]);
     world.drive_until(35);
     let short = world.start(table, &[0], 180..190, &[worker(1)]);
@@ -39,8 +37,7 @@ fn a_short_scan_bypasses_the_queue() {
 #[test]
 fn a_long_scan_is_not_starved_by_a_stream_of_short_ones() {
     // A short scan comes whenever one has been read for, so the disk always has a shorter one to serve.
-    let mut world = world(PolicyKind::Relevance, 1_000);
-    let long = world.add_table(&table(5, &[10]));
+    let (mut world, long) = world(PolicyKind::Relevance, 1_000).with_table(5, &[10]);
     let short = world.add_table(&table(1_000, &[10]));
     world.start(short, &[0], 0..10, &[worker(1)]);
     world.settle();
@@ -58,8 +55,7 @@ fn a_long_scan_is_not_starved_by_a_stream_of_short_ones() {
 #[test]
 fn row_scores_count_starved_scans_before_others() {
     // Chunk 3 is needed by two other starved scans, chunk 1 by one, chunk 2 by one that has enough.
-    let mut world = scored_world(Scores::Row, 1_000);
-    let table = world.add_table(&table(12, &[10]));
+    let (mut world, table) = scored_world(Scores::Row, 1_000).with_table(12, &[10]);
     // A trigger with the fewest needed chunks goes first (queryRelevance).
     world.start(table, &[0], 10..40, &[worker(1)]);
     world.start(table, &[0], 10..20, &[NEVER]);
@@ -78,8 +74,7 @@ fn row_scores_count_starved_scans_before_others() {
 fn column_scores_weigh_scans_against_bytes() {
     // L / P: chunk 0 serves the trigger alone: 1 / 10. Chunk 1 serves two, but with a column of 100 bytes more:
     // 2 / 110. Chunk 2 serves two that read the same: 2 / 10.
-    let mut world = scored_world(Scores::Column, 1_000);
-    let table = world.add_table(&table(3, &[10, 100]));
+    let (mut world, table) = scored_world(Scores::Column, 1_000).with_table(3, &[10, 100]);
     world.start(table, &[0], 0..30, &[worker(1)]);
     world.start(table, &[0, 1], 10..20, &[NEVER]);
     world.start(table, &[0], 20..30, &[NEVER]);
@@ -92,8 +87,7 @@ fn column_scores_weigh_scans_against_bytes() {
 
 #[test]
 fn column_scores_choose_the_cheap_chunk_that_serves_many() {
-    let mut world = scored_world(Scores::Column, 1_000);
-    let table = world.add_table(&table(5, &[10, 100]));
+    let (mut world, table) = scored_world(Scores::Column, 1_000).with_table(5, &[10, 100]);
     world.start(table, &[0], 0..30, &[worker(100)]);
     world.start(table, &[0, 1], 10..50, &[NEVER]);
     world.start(table, &[0], 20..60, &[NEVER]);
@@ -104,8 +98,7 @@ fn column_scores_choose_the_cheap_chunk_that_serves_many() {
 
 #[test]
 fn small_columns_are_read_first() {
-    let mut world = world(PolicyKind::Relevance, 1_000);
-    let table = world.add_table(&table(1, &[300, 20, 100]));
+    let (mut world, table) = world(PolicyKind::Relevance, 1_000).with_table(1, &[300, 20, 100]);
     world.start(table, &[0, 1, 2], 0..10, &[worker(1)]);
     world.drive();
     assert_eq!(world.pages_read(), [1, 2, 0]);
@@ -113,8 +106,7 @@ fn small_columns_are_read_first() {
 
 #[test]
 fn a_scan_of_few_columns_wakes_early() {
-    let mut world = world(PolicyKind::Relevance, 1_000);
-    let table = world.add_table(&table(1, &[300, 20]));
+    let (mut world, table) = world(PolicyKind::Relevance, 1_000).with_table(1, &[300, 20]);
     world.start(table, &[0, 1], 0..10, &[worker(1)]);
     let few = world.start(table, &[1], 0..10, &[worker(1)]);
     world.drive();
@@ -126,8 +118,7 @@ fn a_chunk_that_helps_nobody_else_is_still_chosen() {
     // Slip 4: scores start below zero, not at zero. The scan needs no chunk that others need, has no
     // columns in common with them, and its delivery score is negative.
     for scores in [Scores::Row, Scores::Column] {
-        let mut world = scored_world(scores, 1_000);
-        let table = world.add_table(&table(4, &[10, 0]));
+        let (mut world, table) = scored_world(scores, 1_000).with_table(4, &[10, 0]);
         let lonely = world.start(table, &[1], 30..40, &[worker(1)]);
         world.start(table, &[0], 0..20, &[worker(1)]);
         world.drive();
@@ -137,8 +128,7 @@ fn a_chunk_that_helps_nobody_else_is_still_chosen() {
 
 #[test]
 fn a_scan_in_order_gets_its_next_chunk_read_whatever_others_need() {
-    let mut world = world(PolicyKind::Relevance, 100);
-    let table = world.add_table(&table(4, &[10]));
+    let (mut world, table) = world(PolicyKind::Relevance, 100).with_table(4, &[10]);
     world.try_start(table, &[0], vec![0..20], Order::InOrder, &[worker(1)]).unwrap();
     world.start(table, &[0], 10..40, &[NEVER]);
     world.settle();

@@ -8,8 +8,7 @@ use crate::world::{NEVER, SPACE_TIMEOUT_NS, World, table, worker};
 
 #[test]
 fn row_scores_keep_chunks_that_almost_starved_scans_need() {
-    let mut world = scored_world(Scores::Row, 40);
-    let table = world.add_table(&table(7, &[10]));
+    let (mut world, table) = scored_world(Scores::Row, 40).with_table(7, &[10]);
     world.warm(table, &[0], 0..40);
     let start = |world: &mut World, rows: &[std::ops::Range<u64>]| {
         world.try_start(table, &[0], rows.to_vec(), Order::Any, &[NEVER]).unwrap();
@@ -25,8 +24,7 @@ fn row_scores_keep_chunks_that_almost_starved_scans_need() {
 
 #[test]
 fn column_scores_keep_columns_that_serve_most_scans_per_byte() {
-    let mut world = scored_world(Scores::Column, 440);
-    let table = world.add_table(&table(5, &[10, 100]));
+    let (mut world, table) = scored_world(Scores::Column, 440).with_table(5, &[10, 100]);
     world.warm(table, &[0, 1], 0..40);
     // All are at the border of starvation. Keep: chunks 0 and 1: 1 / 110, chunks 2 and 3: 2 / 110.
     world.start(table, &[0, 1], 0..20, &[NEVER]);
@@ -39,8 +37,7 @@ fn column_scores_keep_columns_that_serve_most_scans_per_byte() {
 
 #[test]
 fn columns_that_no_scan_needs_are_evicted_before_chunks_that_some_scan_needs() {
-    let mut world = scored_world(Scores::Column, 40);
-    let table = world.add_table(&table(3, &[10, 10]));
+    let (mut world, table) = scored_world(Scores::Column, 40).with_table(3, &[10, 10]);
     world.warm(table, &[0, 1], 0..20);
     world.start(table, &[0], 0..20, &[NEVER]);
     world.start(table, &[0, 1], 20..30, &[worker(1)]);
@@ -50,8 +47,7 @@ fn columns_that_no_scan_needs_are_evicted_before_chunks_that_some_scan_needs() {
 
 #[test]
 fn ready_chunks_of_starved_scans_stay() {
-    let mut world = world(PolicyKind::Relevance, 20);
-    let table = world.add_table(&table(8, &[10]));
+    let (mut world, table) = world(PolicyKind::Relevance, 20).with_table(8, &[10]);
     world.warm(table, &[0], 0..20);
     world.start(table, &[0], 0..10, &[NEVER]);
     world.start(table, &[0], 20..80, &[worker(30)]);
@@ -61,8 +57,7 @@ fn ready_chunks_of_starved_scans_stay() {
 
 #[test]
 fn the_pages_of_the_scan_that_space_is_made_for_stay() {
-    let mut world = scored_world(Scores::Column, 40);
-    let table = world.add_table(&table(4, &[10, 10]));
+    let (mut world, table) = scored_world(Scores::Column, 40).with_table(4, &[10, 10]);
     world.warm(table, &[0], 0..40);
     world.start(table, &[0], 20..40, &[NEVER]);
     world.start(table, &[0, 1], 0..20, &[worker(1)]);
@@ -94,8 +89,7 @@ fn a_page_of_more_classes_than_a_choice_looks_at_is_evicted_when_a_scan_waits_fo
 
 #[test]
 fn a_scan_alone_reads_nothing_twice() {
-    let mut world = world(PolicyKind::Relevance, 30);
-    let table = world.add_table(&table(6, &[10]));
+    let (mut world, table) = world(PolicyKind::Relevance, 30).with_table(6, &[10]);
     let scan = world.start(table, &[0], 0..60, &[worker(1)]);
     world.drive();
     assert_eq!(world.delivered_to(scan).len(), 6);
@@ -105,8 +99,7 @@ fn a_scan_alone_reads_nothing_twice() {
 #[test]
 fn scans_that_read_ahead_do_not_evict_what_was_read_ahead_for_others() {
     for policy in [PolicyKind::Relevance, PolicyKind::Attach, PolicyKind::Elevator] {
-        let mut world = world(policy, 30);
-        let table = world.add_table(&table(8, &[10]));
+        let (mut world, table) = world(policy, 30).with_table(8, &[10]);
         world.start(table, &[0], 0..40, &[worker(5_000)]);
         world.start(table, &[0], 40..80, &[worker(5_000)]);
         world.drive_until(4_000);

@@ -11,8 +11,7 @@ use crate::world::{NEVER, World, table, worker};
 #[test]
 fn a_scan_that_has_got_everything_goes_on_when_it_needs_more() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 20);
-        let layout = world.add_table(&table(6, &[10]));
+        let (mut world, layout) = world(policy, 20).with_table(6, &[10]);
         let scan = world.start(layout, &[0], 0..20, &[worker(5), NEVER]);
         world.drive();
         assert_eq!(world.delivered_to(scan), [0, 1], "{policy}");
@@ -29,8 +28,7 @@ fn a_scan_that_has_got_everything_goes_on_when_it_needs_more() {
 #[test]
 fn two_scans_of_the_same_page_at_the_same_time_cause_one_read() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 100);
-        let table = world.add_table(&table(3, &[10]));
+        let (mut world, table) = world(policy, 100).with_table(3, &[10]);
         world.start(table, &[0], 0..30, &[worker(5)]);
         world.start(table, &[0], 0..30, &[worker(5)]);
         world.drive();
@@ -42,8 +40,7 @@ fn two_scans_of_the_same_page_at_the_same_time_cause_one_read() {
 #[test]
 fn a_scan_of_no_columns_reads_nothing() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 10);
-        let table = world.add_table(&table(3, &[10]));
+        let (mut world, table) = world(policy, 10).with_table(3, &[10]);
         let scan = world.start(table, &[], 0..30, &[worker(5)]);
         world.drive();
         assert_eq!(world.delivered_to(scan), [0, 1, 2], "{policy}");
@@ -54,8 +51,7 @@ fn a_scan_of_no_columns_reads_nothing() {
 #[test]
 fn a_scan_of_no_rows_finishes_at_once() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 10);
-        let table = world.add_table(&table(3, &[10]));
+        let (mut world, table) = world(policy, 10).with_table(3, &[10]);
         let scan = world.start(table, &[0], 7..7, &[worker(5), worker(5)]);
         world.drive();
         let finish = |worker| Action::Finish { scan, worker: WorkerIndex(worker) };
@@ -67,8 +63,7 @@ fn a_scan_of_no_rows_finishes_at_once() {
 #[test]
 fn a_page_that_fails_fails_only_scans_that_need_it() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 1_000);
-        let table = world.add_table(&table(4, &[10, 10]));
+        let (mut world, table) = world(policy, 1_000).with_table(4, &[10, 10]);
         let page = world.page(table, PageIndex(5)); // Column 1 of chunk 2.
         world.failing.insert(page);
         let one_column = world.start(table, &[0], 0..40, &[worker(5)]);
@@ -84,8 +79,7 @@ fn a_page_that_fails_fails_only_scans_that_need_it() {
 #[test]
 fn a_cancelled_scan_gets_no_more_chunks_and_frees_its_pages() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 20);
-        let table = world.add_table(&table(4, &[10]));
+        let (mut world, table) = world(policy, 20).with_table(4, &[10]);
         let holder = world.start(table, &[0], 0..20, &[worker(1_000_000), worker(1_000_000)]);
         world.drive_until(50);
         let other = world.start(table, &[0], 20..40, &[worker(5)]);
@@ -99,8 +93,7 @@ fn a_cancelled_scan_gets_no_more_chunks_and_frees_its_pages() {
 
 #[test]
 fn a_failure_after_the_scan_was_cancelled_is_not_reported() {
-    let mut world = world(PolicyKind::Normal, 100);
-    let table = world.add_table(&table(1, &[10]));
+    let (mut world, table) = world(PolicyKind::Normal, 100).with_table(1, &[10]);
     let scan = world.start(table, &[0], 0..10, &[worker(1)]);
     let manager = &mut world.manager;
     let Some(Action::Load { load, pages, .. }) = manager.poll_action() else { panic!() };
@@ -112,8 +105,7 @@ fn a_failure_after_the_scan_was_cancelled_is_not_reported() {
 #[test]
 fn workers_share_the_chunks_of_a_scan_in_order() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 40);
-        let table = world.add_table(&table(8, &[10]));
+        let (mut world, table) = world(policy, 40).with_table(8, &[10]);
         let workers = [worker(5), worker(70), worker(30)];
         let scan = world.try_start(table, &[0], vec![0..80], Order::InOrder, &workers).unwrap();
         // Another scan brings later chunks into the pool first.
@@ -126,8 +118,7 @@ fn workers_share_the_chunks_of_a_scan_in_order() {
 #[test]
 fn a_chunk_given_up_is_not_handed_out() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 20);
-        let table = world.add_table(&table(4, &[10]));
+        let (mut world, table) = world(policy, 20).with_table(4, &[10]);
         let scan = world.start(table, &[0], 0..40, &[worker(50)]);
         world.drive_until(30);
         world.prune(scan, &[0, 1, 3]);
@@ -141,8 +132,7 @@ fn a_chunk_given_up_is_not_handed_out() {
 #[test]
 fn a_chunk_being_read_is_not_broken_up_by_another_load() {
     for policy in PolicyKind::variants() {
-        let mut world = World::new(policy.build(), 70, 2);
-        let table = world.add_table(&table(4, &[10, 20]));
+        let (mut world, table) = World::new(policy.build(), 70, 2).with_table(4, &[10, 20]);
         world.start(table, &[0, 1], 0..40, &[worker(1)]);
         world.start(table, &[1], 20..40, &[worker(1)]);
         world.start(table, &[0], 30..40, &[worker(1)]);

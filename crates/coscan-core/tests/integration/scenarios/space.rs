@@ -8,8 +8,7 @@ use crate::world::{NEVER, SPACE_TIMEOUT_NS, WorkerProfile, World, table, worker}
 #[test]
 fn a_scan_whose_neighbour_stopped_consuming_goes_on_after_the_space_timeout() {
     for policy in PolicyKind::variants() {
-        let mut world = world(policy, 20);
-        let table = world.add_table(&table(6, &[10]));
+        let (mut world, table) = world(policy, 20).with_table(6, &[10]);
         let probe =
             world.start(table, &[0], 0..60, &[WorkerProfile { first_ns: u64::MAX, ..worker(5) }]);
         let build = world.start(table, &[0], 20..60, &[worker(5)]);
@@ -26,8 +25,7 @@ fn a_large_scan_is_served_under_a_stream_of_small_ones() {
     // Small scans keep the pool full: whenever 10 bytes come free one of them could take them, and the large one
     // would never see 30.
     for policy in PolicyKind::variants() {
-        let mut world = World::new(policy.build(), 60, 2);
-        let large = world.add_table(&table(1, &[30]));
+        let (mut world, large) = World::new(policy.build(), 60, 2).with_table(1, &[30]);
         let small = world.add_table(&table(100, &[10]));
         for newcomer in 0..6 {
             world.start(small, &[0], newcomer * 10..newcomer * 10 + 10, &[worker(300)]);
@@ -51,8 +49,7 @@ fn a_large_scan_is_served_under_a_stream_of_small_ones() {
 fn a_scan_that_holds_pages_until_another_one_ends_does_not_block_it_through_a_third() {
     // The holder keeps 10 bytes until `small` ends; `large` needs all 30 and waits longer than `small`.
     for policy in PolicyKind::variants() {
-        let mut world = World::new(policy.build(), 30, 1);
-        let table_small = world.add_table(&table(4, &[10]));
+        let (mut world, table_small) = World::new(policy.build(), 30, 1).with_table(4, &[10]);
         let table_large = world.add_table(&table(1, &[30]));
         let late = WorkerProfile { first_ns: 2 * SPACE_TIMEOUT_NS, ..worker(10) };
         let small = world.start(table_small, &[0], 10..40, &[late]);
@@ -68,8 +65,7 @@ fn a_scan_that_holds_pages_until_another_one_ends_does_not_block_it_through_a_th
 #[test]
 fn while_no_scan_can_be_helped_no_page_is_evicted() {
     for policy in PolicyKind::variants() {
-        let mut world = World::new(policy.build(), 30, 2);
-        let small = world.add_table(&table(12, &[10]));
+        let (mut world, small) = World::new(policy.build(), 30, 2).with_table(12, &[10]);
         let large = world.add_table(&table(1, &[30]));
         world.start(small, &[0], 0..40, &[worker(20 * SPACE_TIMEOUT_NS)]);
         world.drive_until(50);

@@ -32,17 +32,16 @@ pub(crate) fn table(chunks: usize, group_bytes: &[u64]) -> Arc<Layout> {
     Arc::new(builder.build())
 }
 
-/// Numbers that look random and are the same in every run.
-#[derive(Clone, Debug)]
-pub(crate) struct Seeded(pub u64);
-
-impl Seeded {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound.max(1)
+/// A scan of the first column group of some chunks, in any order, for one worker.
+pub(crate) fn spec(table: TableId, chunks: Range<u32>) -> ScanSpec {
+    ScanSpec {
+        table,
+        groups: vec![GroupIndex(0)],
+        chunks: vec![ChunkIndex(chunks.start)..ChunkIndex(chunks.end)],
+        order: Order::Any,
+        workers: 1,
+        weight: 1,
+        pages: None,
     }
 }
 
@@ -52,7 +51,7 @@ pub(crate) enum Disk {
     /// Reads one page after another, a nanosecond per byte.
     Serial { free_at: u64 },
     /// Takes up to this long for every page, whatever the others do: pages arrive in any order.
-    Scattered { random: Seeded, ns_max: u64 },
+    Scattered { random: SplitMix64, ns_max: u64 },
 }
 
 /// The behaviour of a worker.
@@ -109,7 +108,7 @@ pub(crate) struct World {
     /// Tables that were added as a whole, and their first page.
     pub layouts: BTreeMap<TableId, (Arc<Layout>, PageId)>,
     /// If set, several events at random happen before actions are carried out; `None`: each is followed by its actions.
-    pub batches: Option<Seeded>,
+    pub batches: Option<SplitMix64>,
     /// The actions so far, since they were last taken.
     pub actions: Vec<Action>,
     /// The actions as text, one per line.
@@ -174,6 +173,12 @@ impl World {
             stalled: Vec::new(),
             sequence: 0,
         }
+    }
+
+    /// The world, and a [`table`] in it.
+    pub(crate) fn with_table(mut self, chunks: usize, group_bytes: &[u64]) -> (Self, TableId) {
+        let table = self.add_table(&table(chunks, group_bytes));
+        (self, table)
     }
 
     pub(crate) fn add_table(&mut self, layout: &Arc<Layout>) -> TableId {
@@ -365,7 +370,7 @@ impl World {
 
     /// Carries out actions, unless there is another event and the batch continues.
     fn settle_at_times(&mut self) {
-        let goes_on = |random: &mut Seeded| random.below(3) > 0;
+        let goes_on = |random: &mut SplitMix64| random.below(3) > 0;
         if self.events.is_empty() || !self.batches.as_mut().is_some_and(goes_on) {
             self.settle();
         }

@@ -18,6 +18,19 @@ impl SharedScanExec {
     }
 }
 
+impl SharedScanExec {
+    /// The number of rows of needed chunks that are deleted in the snapshot, if there are any.
+    fn deleted_rows(&self) -> Option<u64> {
+        let table = self.source.table.table();
+        if !table.has_deleted_rows() {
+            return None;
+        }
+        let rows = self.needed.rows_in(table, &self.needed.chunks).into_iter();
+        let deleted = rows.map(|rows| rows.end - rows.start - table.rows_left(rows)).sum();
+        Some(deleted).filter(|deleted| *deleted > 0)
+    }
+}
+
 impl DisplayAs for SharedScanExec {
     fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let schema = self.schema();
@@ -26,6 +39,9 @@ impl DisplayAs for SharedScanExec {
         let (needed, total) = (self.needed.chunks.len(), self.needed.total);
         if matches!(kind, DisplayFormatType::TreeRender) {
             writeln!(f, "table={}", self.table_name())?;
+            if let Some(version) = self.source.version {
+                writeln!(f, "version={version}")?;
+            }
             if let Some(choice) = &self.copy_choice {
                 writeln!(f, "{choice}")?;
             }
@@ -36,7 +52,11 @@ impl DisplayAs for SharedScanExec {
                 None => Ok(()),
             };
         }
-        write!(f, "SharedScanExec: table={}, policy={policy}, ", self.table_name())?;
+        write!(f, "SharedScanExec: table={}, ", self.table_name())?;
+        if let Some(version) = self.source.version {
+            write!(f, "version={version}, ")?;
+        }
+        write!(f, "policy={policy}, ")?;
         if let Some(choice) = &self.copy_choice {
             write!(f, "{choice}, ")?;
         }
@@ -53,6 +73,9 @@ impl DisplayAs for SharedScanExec {
         if let Some(selected) = &self.needed.selected {
             let rows: u64 = selected.iter().map(|rows| rows.end - rows.start).sum();
             write!(f, ", rows={rows}")?;
+        }
+        if let Some(deleted) = self.deleted_rows() {
+            write!(f, ", deleted_rows={deleted}")?;
         }
         write!(f, ", projection=[{}]", columns.join(", "))?;
         if !self.filters.is_empty() {

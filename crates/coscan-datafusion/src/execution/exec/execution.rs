@@ -113,10 +113,11 @@ impl SharedScanExec {
         }
     }
 
-    /// The number of rows that the scan reads of a chunk.
+    /// The number of rows that the scan gives of a chunk.
     pub(crate) fn rows_of(&self, chunk: ChunkIndex) -> u64 {
-        let rows = self.needed.rows_in(self.source.table.table(), &[chunk]);
-        rows.iter().map(|rows| rows.end - rows.start).sum()
+        let table = self.source.table.table();
+        let rows = self.needed.rows_in(table, &[chunk]);
+        rows.into_iter().map(|rows| table.rows_left(rows)).sum()
     }
 
     /// The metrics of an execution of all partitions.

@@ -31,12 +31,14 @@ pub(crate) use unordered_reason::UnorderedReason;
 /// | field | meaning |
 /// |---|---|
 /// | `table`, `policy` | the name of the table; the policy of the scheduler |
+/// | `version` | the version of the table, if it has numbered versions |
 /// | `replica` | for a table with replicas, the one that it reads, or `none`; in parentheses its bytes, and those of the copy that is not read |
 /// | `order=any` | chunks come in any order, so that all scans of the table read together; `why` is the reason |
 /// | `order=table` | chunks come in the order that the table or its files declare, for the operator in `needed_by`, or ORDER BY; `workers` is the number of chunks that are worked on at the same time |
 /// | `weight` | the weight of the query, unless it is 1 |
 /// | `chunks=3 of 10 (7 pruned)` | chunks to read; chunks of the table; chunks that filters rule out |
 /// | `rows` | needed rows of those chunks, if the scan is sparse: only they are decoded |
+/// | `deleted_rows` | rows of those chunks that are deleted in this version |
 /// | `projection` | columns of the output |
 /// | `predicate` | filters that rule chunks out; an operator above removes rows |
 /// | `evaluated` | filters by which the scan removes rows itself |

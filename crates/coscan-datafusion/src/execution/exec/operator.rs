@@ -17,11 +17,12 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
-    ExecutionPlan, PlanProperties, ReplaceChildrenOptions, SortOrderPushdownResult, StatisticsArgs,
+    ExecutionPlan, PlanProperties, SortOrderPushdownResult, StatisticsArgs,
 };
 
 use super::SharedScanExec;
 use crate::execution::stream::{Output, SharedScanStream};
+use crate::operator::Plan;
 
 impl ExecutionPlan for SharedScanExec {
     fn name(&self) -> &str {
@@ -32,7 +33,7 @@ impl ExecutionPlan for SharedScanExec {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+    fn children(&self) -> Vec<&Plan> {
         Vec::new()
     }
 
@@ -44,22 +45,11 @@ impl ExecutionPlan for SharedScanExec {
         apply_expression_roots(self.filters.iter().chain(&self.evaluated), visit)
     }
 
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(self: Arc<Self>, _: Vec<Plan>) -> Result<Plan> {
         Ok(self)
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn reset_state(self: Arc<Self>) -> Result<Plan> {
         Ok(Arc::new(self.as_ref().clone()))
     }
 
@@ -109,7 +99,7 @@ impl ExecutionPlan for SharedScanExec {
         Ok(Arc::new(self.output_projection().project_statistics(table, &self.schema())?))
     }
 
-    fn with_fetch(&self, fetch: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+    fn with_fetch(&self, fetch: Option<usize>) -> Option<Plan> {
         Some(Arc::new(self.clone().with_limit(fetch)))
     }
 
@@ -118,10 +108,7 @@ impl ExecutionPlan for SharedScanExec {
     }
 
     /// Absorbs projections that only drop or reorder columns.
-    fn try_swapping_with_projection(
-        &self,
-        projection: &ProjectionExec,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    fn try_swapping_with_projection(&self, projection: &ProjectionExec) -> Result<Option<Plan>> {
         Ok(self.with_projection(projection)?.map(|scan| Arc::new(scan) as _))
     }
 
@@ -129,7 +116,7 @@ impl ExecutionPlan for SharedScanExec {
     fn try_pushdown_sort(
         &self,
         order: &[PhysicalSortExpr],
-    ) -> Result<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
+    ) -> Result<SortOrderPushdownResult<Plan>> {
         Ok(match self.with_first_by(order)? {
             Some(scan) => SortOrderPushdownResult::Inexact { inner: Arc::new(scan) },
             None => SortOrderPushdownResult::Unsupported,
@@ -141,7 +128,7 @@ impl ExecutionPlan for SharedScanExec {
         phase: FilterPushdownPhase,
         result: ChildPushdownResult,
         _: &ConfigOptions,
-    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+    ) -> Result<FilterPushdownPropagation<Plan>> {
         self.take_filters(phase, result)
     }
 }

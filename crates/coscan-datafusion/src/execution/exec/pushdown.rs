@@ -198,19 +198,13 @@ impl SharedScanExec {
         }
         let (source, projection) = (Arc::clone(&self.source), self.projection.clone());
         let zones_left = self.zones_left.clone();
-        let mut scan = Self::new(source, projection, all, self.settings, zones_left)?;
-        scan.fetch = self.fetch;
-        scan.evaluated.clone_from(&self.evaluated);
-        scan.first_by.clone_from(&self.first_by);
-        scan.has_user_partitioning = self.has_user_partitioning;
-        scan.copy_choice.clone_from(&self.copy_choice);
-        scan.ordered_for.clone_from(&self.ordered_for);
-        scan.unordered_reason.clone_from(&self.unordered_reason);
-        scan.workers = self.workers;
-        if scan.ordered_for.is_some() || !matches!(phase, FilterPushdownPhase::Pre) {
-            scan.properties = Arc::clone(&self.properties);
-        }
-        Ok(Some(scan))
+        let pruned = Self::new(source, projection, all, self.settings, zones_left)?;
+        let properties = match phase {
+            FilterPushdownPhase::Pre if self.ordered_for.is_none() => pruned.properties,
+            _ => Arc::clone(&self.properties),
+        };
+        let (filters, needed) = (pruned.filters, pruned.needed);
+        Ok(Some(Self { filters, needed, properties, ..self.clone() }))
     }
 
     /// Whether a filter on the table's schema may rule chunks out. A filter on nested values never does. A join that

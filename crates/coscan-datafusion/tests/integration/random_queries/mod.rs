@@ -44,7 +44,7 @@ enum Outcome {
 
 /// Runs a query on both engines.
 async fn run(sessions: &Sessions<'_>, number: u64) -> Outcome {
-    let mut random = Seeded(number.wrapping_mul(0x9E6D_62D0_6F6A_9A9B));
+    let mut random = Seeded::new(number.wrapping_mul(0x9E6D_62D0_6F6A_9A9B));
     let settings = Settings::new(&mut random);
     let query = Generator::new(random).query();
     let different = |what: &str| {

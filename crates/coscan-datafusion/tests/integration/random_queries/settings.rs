@@ -49,7 +49,7 @@ impl Settings {
         let (two_chunks, datafusion_tables) = (random.chance(40), random.chance(20));
         let direct = random.chance(20);
         // This uses other random numbers, so that the queries of a number stay the same.
-        let replicas = !datafusion_tables && Seeded(!random.0).chance(40);
+        let replicas = !datafusion_tables && Seeded::new(!random.0.0).chance(40);
         let sharing = Sharing { policy, two_chunks, datafusion_tables, direct, replicas };
         let mut options = vec![
             ("datafusion.execution.target_partitions", *random.pick(&["1", "2", "4"])),

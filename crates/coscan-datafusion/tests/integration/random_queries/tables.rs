@@ -200,14 +200,14 @@ pub(crate) async fn create(context: &SessionContext, data: &Path, declared: Decl
 
 /// Writes the tables, each in a directory of its name.
 pub(crate) fn write(data: &Path, seed: u64) {
-    let mut random = Seeded(seed);
+    let mut random = Seeded::new(seed);
     let parents = parent_ids(&mut random);
     for (name, rows) in [
-        ("parent", parent(&mut Seeded(seed + 1), &parents)),
-        ("child", child(&mut Seeded(seed + 2), &parents)),
-        ("item", item(&mut Seeded(seed + 3))),
-        ("rising", rising(&mut Seeded(seed + 4))),
-        ("falling", falling(&mut Seeded(seed + 5))),
+        ("parent", parent(&mut Seeded::new(seed + 1), &parents)),
+        ("child", child(&mut Seeded::new(seed + 2), &parents)),
+        ("item", item(&mut Seeded::new(seed + 3))),
+        ("rising", rising(&mut Seeded::new(seed + 4))),
+        ("falling", falling(&mut Seeded::new(seed + 5))),
     ] {
         write_files(&mut random, &data.join(name), &rows);
         write_replica(data, name, &rows);
@@ -216,7 +216,7 @@ pub(crate) fn write(data: &Path, seed: u64) {
     for (place, part) in ["north", "south", "west"].into_iter().enumerate() {
         let directory = data.join("mixed").join(format!("m_part={part}"));
         let (first, rows) = (200 * place as u64, 60 + random.below(140) as usize);
-        let rows = mixed(&mut Seeded(seed + first), first as i64, rows);
+        let rows = mixed(&mut Seeded::new(seed + first), first as i64, rows);
         write_files(&mut random, &directory, &rows);
         all_mixed.push(with_column(&rows, "m_part", part));
     }
@@ -240,7 +240,7 @@ fn write_replica(data: &Path, name: &str, rows: &RecordBatch) {
     let sorted = take_record_batch(rows, &indices).unwrap();
     let columns: Vec<_> = (0..rows.num_columns()).rev().collect();
     let sorted = sorted.project(&columns).unwrap();
-    let mut random = Seeded(rows.num_rows() as u64);
+    let mut random = Seeded::new(rows.num_rows() as u64);
     write_files(&mut random, &data.join(format!("{name}_replica")), &sorted);
 }
 

@@ -1,6 +1,5 @@
 //! Table `t`, in the order of `id`, with replica `by_day`.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,8 +8,8 @@ use arrow::compute::{sort_to_indices, take_record_batch};
 use coscan_datafusion::CoscanOptions;
 use coscan_runtime::core::PolicyKind;
 use coscan_storage::stores::{DirectFileStore, StoreMetrics};
+use coscan_testing::write_parquet;
 use datafusion::prelude::SessionContext;
-use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
@@ -53,10 +52,7 @@ pub(crate) fn write_sorted(path: &Path, batch: &RecordBatch, column: i32) {
         .set_dictionary_enabled(false)
         .set_sorting_columns(Some(vec![key]))
         .build();
-    let file = File::create(path).unwrap();
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
-    writer.write(batch).unwrap();
-    writer.close().unwrap();
+    write_parquet(path, batch, properties);
 }
 
 /// A session in which `t` has replica `by_day`, the metrics of reads from its files, and the directory of `t.parquet`

@@ -59,7 +59,7 @@ async fn random_queries_have_the_rows_of_plain_datafusion() {
     for direct_bytes_max in [0, 1 << 20] {
         let fixture = Fixture::with(|coscan| coscan.with_direct_bytes_max(direct_bytes_max)).await;
         let plain = fixture.plain().await;
-        let (mut random, mut of_replica) = (Seeded(direct_bytes_max), 0);
+        let (mut random, mut of_replica) = (Seeded::new(direct_bytes_max), 0);
         for number in 0..120 {
             let sql = query(&mut random);
             let pushes_down = number % 3 == 0;

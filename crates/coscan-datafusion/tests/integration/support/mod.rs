@@ -1,24 +1,23 @@
 //! Helpers of the tests: small Parquet files of many chunks, sessions, and rows as text.
 
 pub(crate) mod one_by_one;
-pub(crate) mod s3;
 pub(crate) mod slt;
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
+use coscan_core::SplitMix64;
 use coscan_datafusion::{CoscanOptions, SharedTableProvider};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
 use coscan_storage::table::{ColumnTypes, FileOptions, PageLayout};
+use coscan_testing::parquet_file;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use object_store::ObjectStore;
-use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 use url::Url;
@@ -35,6 +34,13 @@ pub(crate) fn write_numbers(path: &Path, ids: std::ops::Range<i64>) {
     write(path, &numbers(ids), CHUNK_ROWS as usize);
 }
 
+/// A directory with `numbers.parquet`, as [`write_numbers`] makes it.
+pub(crate) fn numbers_directory(rows: i64) -> TempDir {
+    let data = tempfile::tempdir().unwrap();
+    write_numbers(&data.path().join("numbers.parquet"), 0..rows);
+    data
+}
+
 /// The rows of [`write_numbers`].
 pub(crate) fn numbers(ids: std::ops::Range<i64>) -> RecordBatch {
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -46,8 +52,13 @@ pub(crate) fn numbers(ids: std::ops::Range<i64>) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// Writes a batch in row groups of some rows, with data pages of a twentieth of them.
+/// Writes a file as [`file_of`] makes it.
 pub(crate) fn write(path: &Path, batch: &RecordBatch, group_rows: usize) {
+    std::fs::write(path, file_of(batch, group_rows)).unwrap();
+}
+
+/// A file of a batch in row groups of some rows, with data pages of a twentieth of them.
+pub(crate) fn file_of(batch: &RecordBatch, group_rows: usize) -> Vec<u8> {
     let page_rows = (group_rows / 20).max(1);
     let properties = WriterProperties::builder()
         .set_max_row_group_row_count(Some(group_rows))
@@ -55,14 +66,7 @@ pub(crate) fn write(path: &Path, batch: &RecordBatch, group_rows: usize) {
         .set_write_batch_size(page_rows)
         .set_dictionary_enabled(false)
         .build();
-    let file = File::create(path).unwrap();
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
-    // The writer recurses for each row group of a batch.
-    for start in (0..batch.num_rows()).step_by(group_rows) {
-        let rows = group_rows.min(batch.num_rows() - start);
-        writer.write(&batch.slice(start, rows)).unwrap();
-    }
-    writer.close().unwrap();
+    parquet_file(std::slice::from_ref(batch), properties)
 }
 
 /// A manager with room for everything.
@@ -112,8 +116,7 @@ pub(crate) async fn numbers_table_of(
     manager: BufferManager,
     rows: i64,
 ) -> (TempDir, BufferManager, SessionContext) {
-    let data = tempfile::tempdir().unwrap();
-    write_numbers(&data.path().join("numbers.parquet"), 0..rows);
+    let data = numbers_directory(rows);
     let context = shared(&manager);
     create(&context, "numbers", data.path()).await;
     (data, manager, context)
@@ -151,9 +154,27 @@ pub(crate) async fn metered(
 
 /// Creates table `name` from a location.
 pub(crate) async fn create(context: &SessionContext, name: &str, location: &Path) {
+    create_with(context, name, "", location).await;
+}
+
+/// Does the same as [`create`] for files in this order.
+pub(crate) async fn create_ordered(
+    context: &SessionContext,
+    name: &str,
+    order: &str,
+    location: &Path,
+) {
+    create_with(context, name, &format!("WITH ORDER ({order})"), location).await;
+}
+
+async fn create_with(context: &SessionContext, name: &str, clause: &str, location: &Path) {
     let location = location.display();
-    run(context, &format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{location}'"))
-        .await;
+    let create = format!("CREATE EXTERNAL TABLE {name} STORED AS PARQUET {clause}");
+    run(context, &format!("{create} LOCATION '{location}'")).await;
+}
+
+pub(crate) async fn set_partitions(context: &SessionContext, partitions: usize) {
+    run(context, &format!("SET datafusion.execution.target_partitions = {partitions}")).await;
 }
 
 /// Runs a query and returns its rows as text, in their order.
@@ -191,15 +212,15 @@ pub(crate) fn metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
 
 /// Numbers that look random and are the same in every run.
 #[derive(Clone, Debug)]
-pub(crate) struct Seeded(pub u64);
+pub(crate) struct Seeded(pub SplitMix64);
 
 impl Seeded {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(SplitMix64(seed))
+    }
+
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound.max(1)
+        self.0.below(bound)
     }
 }
 

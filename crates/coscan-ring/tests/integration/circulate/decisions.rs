@@ -101,6 +101,17 @@ fn what_is_pending_is_read_when_a_buffer_is_free_the_oldest_first() {
     assert_eq!(actions(&mut node), [CirculateAction::Release(5), CirculateAction::Read(9)]);
 }
 
+/// A node that has sent its fragment 5 round.
+fn with_fragment_under_way() -> (Node, FragmentHeader<u32>) {
+    let mut node = node(1, 4, CirculateConfig::default());
+    requests(&mut node, &[request(5, 1, 2)]);
+    node.read(NOW, 5);
+    let first = sent(&actions(&mut node)[0]);
+    node.sent(NOW, NodeId(2), 5);
+    actions(&mut node);
+    (node, first)
+}
+
 #[test]
 fn a_fragment_is_taken_where_it_is_wanted_and_sent_on() {
     let mut node = node(1, 4, CirculateConfig::default());
@@ -131,12 +142,7 @@ fn without_room_a_fragment_passes_and_its_request_stays_open_and_absorbs_no_othe
 
 #[test]
 fn an_owner_sends_a_fragment_round_again_as_long_as_enough_nodes_take_it() {
-    let mut node = node(1, 4, CirculateConfig::default());
-    requests(&mut node, &[request(5, 1, 2)]);
-    node.read(NOW, 5);
-    let first = sent(&actions(&mut node)[0]);
-    node.sent(NOW, NodeId(2), 5);
-    actions(&mut node);
+    let (mut node, first) = with_fragment_under_way();
     let back = |header: FragmentHeader<u32>, copies| FragmentHeader { hops: 3, copies, ..header };
     let second = sent(&comes(&mut node, back(first, 2))[0]);
     let expected = FragmentHeader {
@@ -161,12 +167,7 @@ fn an_owner_sends_a_fragment_round_again_as_long_as_enough_nodes_take_it() {
 
 #[test]
 fn an_owner_drops_what_it_did_not_send_and_anybody_what_has_no_owner() {
-    let mut node = node(1, 4, CirculateConfig::default());
-    requests(&mut node, &[request(5, 1, 2)]);
-    node.read(NOW, 5);
-    let first = sent(&actions(&mut node)[0]);
-    node.sent(NOW, NodeId(2), 5);
-    actions(&mut node);
+    let (mut node, first) = with_fragment_under_way();
     let other_start = FragmentHeader { incarnation: 6, copies: 3, ..first };
     assert_eq!(comes(&mut node, other_start), [CirculateAction::Release(5)]);
     let other_lap = FragmentHeader { sequence: 4, copies: 3, ..first };

@@ -18,6 +18,21 @@ fn get_of(message: &Message) -> (coscan_ring::GetId, Vec<PageIndex>) {
     (*get, pages.clone())
 }
 
+/// A node that has asked another for two pages of load 1.
+struct Asked {
+    asker: Node,
+    pages: Vec<PageIndex>,
+    to: NodeId,
+    get: coscan_ring::GetId,
+}
+
+fn asked(members: u64) -> Asked {
+    let mut asker = node(0, members, Config::default());
+    let pages = pages(&asker, 1);
+    let (to, message) = ask(&mut asker, Time(0), &load(1, &pages));
+    Asked { asker, pages, to, get: get_of(&message).0 }
+}
+
 #[test]
 fn each_page_of_a_load_comes_from_its_owner() {
     let mut asker = node(0, 3, Config::default());
@@ -41,10 +56,7 @@ fn a_node_that_shares_nothing_asks_nobody() {
 
 #[test]
 fn pages_arrive_once_however_often_they_come() {
-    let mut asker = node(0, 3, Config::default());
-    let pages = pages(&asker, 1);
-    let (to, message) = ask(&mut asker, Time(0), &load(1, &pages));
-    let (get, _) = get_of(&message);
+    let Asked { mut asker, pages, to, get } = asked(3);
     for part in [&pages[..1], &pages[..], &pages[..]] {
         asker.handle(Time(1), to, Message::Pages { get, file: FILE, pages: part.to_vec() });
     }
@@ -55,10 +67,7 @@ fn pages_arrive_once_however_often_they_come() {
 
 #[test]
 fn only_the_node_that_was_asked_can_answer() {
-    let mut asker = node(0, 3, Config::default());
-    let pages = pages(&asker, 1);
-    let (_, message) = ask(&mut asker, Time(0), &load(1, &pages));
-    let (get, _) = get_of(&message);
+    let Asked { mut asker, pages, get, .. } = asked(3);
     asker.handle(Time(1), NodeId(2), Message::Pages { get, file: FILE, pages });
     asker.handle(Time(1), NodeId(2), Message::NoRoom { get });
     assert_eq!(actions(&mut asker), []);
@@ -67,10 +76,7 @@ fn only_the_node_that_was_asked_can_answer() {
 #[test]
 fn what_the_owner_cannot_read_is_read_here() {
     for refuse in [|get| Message::NoRoom { get }, |get| Message::Failed { get }] {
-        let mut asker = node(0, 3, Config::default());
-        let pages = pages(&asker, 1);
-        let (to, message) = ask(&mut asker, Time(0), &load(1, &pages));
-        let (get, _) = get_of(&message);
+        let Asked { mut asker, pages, to, get } = asked(3);
         let first = Message::Pages { get, file: FILE, pages: pages[..1].to_vec() };
         asker.handle(Time(1), to, first);
         actions(&mut asker);
@@ -106,10 +112,7 @@ fn a_silent_owner_is_replaced_by_its_runner_up_and_that_by_the_store() {
 
 #[test]
 fn a_busy_owner_is_no_silent_one() {
-    let mut asker = node(0, 2, Config::default());
-    let pages = pages(&asker, 1);
-    let (to, message) = ask(&mut asker, Time(0), &load(1, &pages));
-    let (get, _) = get_of(&message);
+    let Asked { mut asker, to, get, .. } = asked(2);
     for second in 1..15 {
         asker.handle(Time(second * 1_000 * MS), to, Message::Queued { get });
         asker.handle_timeout(Time(second * 1_000 * MS + 400 * MS));
@@ -120,10 +123,7 @@ fn a_busy_owner_is_no_silent_one() {
 /// Its store may hang, and this node's may not.
 #[test]
 fn patience_with_a_busy_owner_ends() {
-    let mut asker = node(0, 2, Config::default());
-    let pages = pages(&asker, 1);
-    let (to, message) = ask(&mut asker, Time(0), &load(1, &pages));
-    let (get, _) = get_of(&message);
+    let Asked { mut asker, pages, to, get } = asked(2);
     for second in 1..20 {
         asker.handle(Time(second * 1_000 * MS), to, Message::Queued { get });
         asker.handle_timeout(Time(second * 1_000 * MS));
@@ -161,9 +161,7 @@ fn requests_to_a_node_that_is_gone_are_made_anew() {
 /// Otherwise two nodes that stand in for each other would each wait for what the other waits for.
 #[test]
 fn a_node_never_asks_one_that_comes_after_itself() {
-    let mut asker = node(0, 2, Config::default());
-    let pages = pages(&asker, 1);
-    ask(&mut asker, Time(0), &load(1, &pages));
+    let Asked { mut asker, pages, .. } = asked(2);
     asker.handle_timeout(LATE);
     assert!(actions(&mut asker).contains(&Action::ReadInstead(load(1, &pages))));
     // Once this node owns them, its runner-up is not asked, either.
@@ -174,10 +172,7 @@ fn a_node_never_asks_one_that_comes_after_itself() {
 
 #[test]
 fn a_load_that_is_given_up_gets_nothing_more() {
-    let mut asker = node(0, 3, Config::default());
-    let pages = pages(&asker, 1);
-    let (to, message) = ask(&mut asker, Time(0), &load(1, &pages));
-    let (get, _) = get_of(&message);
+    let Asked { mut asker, pages, to, get } = asked(3);
     asker.handle(Time(1), to, Message::Pages { get, file: FILE, pages: pages[..1].to_vec() });
     asker.cancel_load(NOW, LoadId(1));
     assert_eq!(messages(actions(&mut asker)), [(to, Message::Cancel { get })]);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::ArrayRef;
+use arrow_buffer::BooleanBuffer;
 use coscan_core::{MemoryStage, PriorityClass};
 use coscan_storage::table::ColumnDecoder;
 
@@ -46,6 +47,8 @@ pub(crate) struct PartColumns {
     /// The distinct columns.
     columns: Vec<Column>,
     rows_left: u64,
+    /// The rows left that are not deleted; `None` if none of the part is deleted.
+    mask: Option<BooleanBuffer>,
     /// The most rows of a batch.
     rows_max: u64,
     /// Memory for a batch of the columns that are decoded batch by batch.
@@ -119,6 +122,7 @@ pub(crate) async fn open(
             table: part.table,
             columns,
             rows_left: part.rows(),
+            mask: part.mask(),
             rows_max: scan.driver().options().batch_rows as u64,
             batch_needs: if decodes { batch_needs } else { BatchNeeds::default() },
             batch: batch.take(),
@@ -141,10 +145,19 @@ impl PartColumns {
         self.rows_left.min(self.rows_max)
     }
 
-    /// Notes that `rows` rows were taken. Returns true if none are left.
-    pub(crate) fn taken(&mut self, rows: u64) -> bool {
+    /// Notes that `rows` rows were taken. Returns those of them that are not deleted, or `None` if none is deleted.
+    pub(crate) fn taken(&mut self, rows: u64) -> Option<BooleanBuffer> {
         let left = self.rows_left.checked_sub(rows);
         self.rows_left = left.expect("a decoder gives only the rows asked for");
+        let mask = self.mask.as_mut()?;
+        let rows = usize::try_from(rows).expect("rows of a batch fit into memory");
+        let taken = mask.slice(0, rows);
+        *mask = mask.slice(rows, mask.len() - rows);
+        Some(taken).filter(|taken| taken.count_set_bits() < rows)
+    }
+
+    /// Whether all rows were taken.
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows_left == 0
     }
 

@@ -150,26 +150,15 @@ impl FileSurvey {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::Arc;
-
-    use coscan_ring::Config;
-    use tokio::runtime::Handle;
-
     use super::*;
-    use crate::driver::peers::tests::Nowhere;
+    use crate::driver::peers::tests::cluster;
     use crate::driver::tests::table_of_chunks;
-    use crate::{BufferManager, ClusterOptions, Options};
 
     const WORK_MAX: usize = 16;
 
     #[tokio::test(start_paused = true)]
     async fn no_step_looks_at_many_pages_and_together_they_look_at_all() {
-        let manager =
-            BufferManager::on_runtime(Options::with_memory_bytes(64 << 20), &Handle::current())
-                .unwrap();
-        let stores = vec!["memory:///".parse().unwrap()];
-        let options = ClusterOptions { stores, ring: Config::default(), circulates: false };
-        let cluster = manager.join_cluster(NodeId(0), 0, options, Arc::new(Nowhere)).unwrap();
+        let (manager, cluster) = cluster();
         let table = manager.register(table_of_chunks(10).await);
         let pages = table.table().layout().page_count();
         assert!(pages > 2 * WORK_MAX, "{pages}");

@@ -8,12 +8,12 @@ use tokio::runtime::Handle;
 use crate::driver::tests::table_of_chunks;
 use crate::driver::walk::Walk;
 use crate::{
-    BufferManager, CirculatingMessage, ClusterOptions, Network, Options, Outgoing,
+    BufferManager, CirculatingMessage, Cluster, ClusterOptions, Network, Options, Outgoing,
     OutgoingFragment, ScanRequest,
 };
 
 #[derive(Debug)]
-pub(super) struct Nowhere;
+struct Nowhere;
 
 impl Network for Nowhere {
     fn send(&self, _: Outgoing) {}
@@ -21,14 +21,20 @@ impl Network for Nowhere {
     fn send_fragment(&self, _: OutgoingFragment) {}
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_peer_that_connects_again_and_again_piles_up_nothing() {
+/// A manager in a cluster whose messages are lost.
+pub(super) fn cluster() -> (BufferManager, Cluster) {
     let manager =
         BufferManager::on_runtime(Options::with_memory_bytes(64 << 20), &Handle::current())
             .unwrap();
     let stores = vec!["memory:///".parse().unwrap()];
     let options = ClusterOptions { stores, ring: Config::default(), circulates: false };
     let cluster = manager.join_cluster(NodeId(0), 0, options, Arc::new(Nowhere)).unwrap();
+    (manager, cluster)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_connects_again_and_again_piles_up_nothing() {
+    let (manager, cluster) = cluster();
     // There are so many members that another one owns the file.
     cluster.set_members((0..100).map(NodeId));
     let table = manager.register(table_of_chunks(10).await);

@@ -8,15 +8,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 use bytes::Bytes;
 use coscan_runtime::ring::{Config, Message, NodeId};
 use coscan_runtime::storage::stores::{MeteredStore, StoreMetrics};
-use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
+use coscan_runtime::storage::table::{FileOptions, ParquetTable};
 use coscan_runtime::{
     BufferManager, CirculatingMessage, Cluster, ClusterOptions, ClusterReport, Network, Options,
     Outgoing, OutgoingFragment, SharedTable,
 };
+use coscan_testing::table_file;
 use futures::future::join_all;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::basic::Compression;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -148,11 +149,9 @@ impl Servers {
     async fn start_with(count: u64, options: Options, ring: Config, circulates: bool) -> Self {
         let files = Arc::new(InMemory::new());
         let bytes = file_bytes(ROWS_OF_FILE, Compression::UNCOMPRESSED);
-        let mut metas = Vec::new();
-        for file in 0..FILES {
-            let path = Path::from(format!("shared/{file:02}.parquet"));
-            files.put(&path, bytes.clone().into()).await.unwrap();
-            metas.push(files.head(&path).await.unwrap());
+        let paths: Vec<_> = (0..FILES).map(|file| format!("shared/{file:02}.parquet")).collect();
+        for path in &paths {
+            files.put(&Path::from(&**path), bytes.clone().into()).await.unwrap();
         }
         let metrics = StoreMetrics::with_log();
         let url: Url = "memory:///".parse().unwrap();
@@ -180,13 +179,9 @@ impl Servers {
             let shared = ClusterOptions { stores, ring, circulates };
             let wire = Arc::new(Wire { from: id, wires: Arc::clone(&wires) });
             clusters.push(Arc::new(manager.join_cluster(id, 0, shared, wire).unwrap()));
-            let file = |meta: &ObjectMeta| TableFile {
-                store: Arc::clone(&store),
-                store_url: url.clone(),
-                meta: meta.clone(),
-            };
+            let files = join_all(paths.iter().map(|path| table_file(&store, path))).await;
             let options = FileOptions { chunk_rows: CHUNK_ROWS, ..FileOptions::default() };
-            let opened = manager.open_files(metas.iter().map(file), options).await.unwrap();
+            let opened = manager.open_files(files, options).await.unwrap();
             tables.push(manager.register(Arc::new(ParquetTable::of_files(opened).unwrap())));
             managers.push(manager);
         }

@@ -7,10 +7,10 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use coscan_runtime::core::Index;
 use coscan_runtime::storage::stores::{MeteredStore, StoreMetrics};
 use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
+use coscan_testing::parquet_file;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
-use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
@@ -102,9 +102,7 @@ fn file_bytes(keys: &ArrayRef, rows: Range<usize>, group_rows: usize) -> Vec<u8>
         .set_dictionary_enabled(false)
         .set_compression(Compression::UNCOMPRESSED)
         .build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
-    writer.write(&batch).unwrap();
-    writer.into_inner().unwrap()
+    parquet_file(&[batch], properties)
 }
 
 /// Bytes of all pages of some columns of a table.

@@ -1,7 +1,6 @@
 //! Small tables in memory, behind any store that a test provides.
 
 pub(crate) mod clustered;
-pub(crate) mod stores;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,11 +13,11 @@ use coscan_runtime::core::PolicyKind;
 use coscan_runtime::storage::stores::{MeteredStore, StoreMetrics};
 use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
 use coscan_runtime::{BufferManager, Options, ScanError};
+use coscan_testing::{Faults, parquet_file};
 use futures::TryStreamExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
-use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use tokio::runtime::Handle;
@@ -59,8 +58,6 @@ pub(crate) fn grouped_file_bytes(
         .set_dictionary_enabled(false)
         .set_compression(compression)
         .build();
-    let mut writer =
-        ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties)).unwrap();
     let ids = 0..i64::try_from(rows).unwrap();
     let batch = RecordBatch::try_new(
         schema,
@@ -70,12 +67,7 @@ pub(crate) fn grouped_file_bytes(
             Arc::new(StringViewArray::from_iter_values(ids.map(text_of))),
         ],
     );
-    let batch = batch.unwrap();
-    // The writer calls itself for each row group of a batch: a large batch would overflow the stack.
-    for start in (0..batch.num_rows()).step_by(group_rows) {
-        writer.write(&batch.slice(start, group_rows.min(batch.num_rows() - start))).unwrap();
-    }
-    writer.into_inner().unwrap()
+    parquet_file(&[batch.unwrap()], properties)
 }
 
 /// The value of column `text` for an id.
@@ -140,6 +132,13 @@ impl Fixture {
         let table = ParquetTable::open(vec![file], options).await.unwrap();
         self.metrics.reset();
         Arc::new(table)
+    }
+
+    /// The table, and what goes wrong when it is read: nothing so far.
+    pub(crate) async fn table_with_faults(&self) -> (Faults, Arc<ParquetTable>) {
+        let faults = Faults::default();
+        let table = self.table_behind(|store| faults.around(store)).await;
+        (faults, table)
     }
 
     pub(crate) async fn table(&self) -> Arc<ParquetTable> {
@@ -217,6 +216,16 @@ pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(hour, work).await.expect("nothing hangs")
 }
 
+/// Waits until something is so.
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    in_time(async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
+
 /// Asserts that the manager holds nothing once the loads in flight have ended.
 pub(crate) async fn assert_free(manager: &BufferManager) {
     assert_idle(manager).await;
@@ -226,12 +235,7 @@ pub(crate) async fn assert_free(manager: &BufferManager) {
 
 /// Asserts that the manager holds nothing but pages once the loads in flight have ended.
 pub(crate) async fn assert_idle(manager: &BufferManager) {
-    in_time(async {
-        while manager.report().loads_in_flight > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    })
-    .await;
+    until(|| manager.report().loads_in_flight == 0).await;
     let report = manager.report();
     assert_eq!(
         (report.scans, report.chunks_in_use, report.decoded_bytes, report.operator_bytes),

@@ -4,10 +4,12 @@ use std::any::TypeId;
 use std::cell::Cell;
 use std::panic::resume_unwind;
 
+use coscan_datafusion::count_versions;
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 
 /// The number of parsing steps that are allowed beyond those for each token. The start of an expression or of a SELECT
 /// is a step.
@@ -25,12 +27,17 @@ pub(super) struct TooManySteps;
 #[derive(Debug)]
 pub(super) struct BoundedDialect {
     steps_left: Cell<usize>,
+    /// Whether the text names a version of a table (`VERSION AS OF`).
+    names_version: bool,
 }
 
 impl BoundedDialect {
-    /// Creates the dialect for a text of `tokens` tokens.
-    pub(super) fn new(tokens: usize) -> Self {
-        Self { steps_left: Cell::new(STEPS + STEPS_OF_TOKEN * tokens) }
+    /// Creates the dialect for a text of these tokens.
+    pub(super) fn new(tokens: &[TokenWithSpan]) -> Self {
+        Self {
+            steps_left: Cell::new(STEPS + STEPS_OF_TOKEN * tokens.len()),
+            names_version: count_versions(tokens.iter().map(|token| &token.token)) > 0,
+        }
     }
 
     fn step(&self) {
@@ -64,6 +71,11 @@ impl Dialect for BoundedDialect {
     fn supports_top_before_distinct(&self) -> bool {
         self.step(); // Asked for each SELECT.
         POSTGRES.supports_top_before_distinct()
+    }
+
+    /// PostgreSQL has no such clause, and allows its words as aliases.
+    fn supports_table_versioning(&self) -> bool {
+        self.names_version
     }
 
     /// If names could be expressions, each argument would be parsed twice, at each level of calls

@@ -10,6 +10,7 @@ mod forms;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use coscan_datafusion::count_versions;
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser as SqlParser;
@@ -25,6 +26,9 @@ use dialect::{BoundedDialect, TooManySteps};
 use expansion::check_expansion;
 pub(super) use expansion::{EXPRESSIONS_MAX, PARTS_MAX};
 use forms::rewrite_forms;
+
+/// The maximum number of earlier versions of tables that a statement names.
+const VERSIONS_MAX: usize = 8;
 
 /// Parses statements, and rewrites parts that DataFusion has in other forms.
 #[derive(Debug, Default)]
@@ -52,7 +56,8 @@ impl Parser {
 
     fn parse_tokens(&self, mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>, QueryError> {
         abort_is_rollback(&mut tokens);
-        let dialect = BoundedDialect::new(tokens.len());
+        check_versions(&tokens)?;
+        let dialect = BoundedDialect::new(&tokens);
         let parser = SqlParser::new(&dialect).with_tokens_with_locations(tokens);
         let statements = { parser }.parse_statements().map_err(|error| from_parser(&error))?;
         let rewritten = statements.into_iter().map(|statement| {
@@ -81,6 +86,17 @@ fn abort_is_rollback(tokens: &mut [TokenWithSpan]) {
             _ => begins = false,
         }
     }
+}
+
+/// Refuses statements with too many earlier versions of tables, each of which is opened while the statement is planned.
+fn check_versions(tokens: &[TokenWithSpan]) -> Result<(), QueryError> {
+    let versions = count_versions(tokens.iter().map(|token| &token.token));
+    if versions <= VERSIONS_MAX {
+        return Ok(());
+    }
+    Err(too_complex(&format!(
+        "the statement names {versions} earlier versions of tables, and may name {VERSIONS_MAX}; run several statements"
+    )))
 }
 
 /// Refuses names that the rules take for tables of the catalog, even where a WITH query has such a name.

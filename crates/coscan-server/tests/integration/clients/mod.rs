@@ -1,5 +1,5 @@
 //! Clients of other projects, in Python (psycopg, asyncpg, the ADBC drivers for PostgreSQL and Flight SQL, ConnectorX,
-//! pandas, polars, SQLAlchemy) and in Java (the JDBC drivers for PostgreSQL and Flight SQL). `./install` gets them, so
+//! pandas, polars, SQLAlchemy; `deltalake`, which writes a table that the server reads) and in Java (the JDBC drivers for PostgreSQL and Flight SQL). `./install` gets them, so
 //! these tests run only on request: `cargo test --workspace --test integration -- --ignored clients`.
 
 use std::path::{Path, PathBuf};
@@ -38,7 +38,8 @@ struct Servers {
 }
 
 impl Servers {
-    async fn start() -> Self {
+    /// `delta` is the directory of a Delta table, if there is one.
+    async fn start(delta: Option<&Path>) -> Self {
         let kinds = tempfile::tempdir().unwrap();
         let file = kinds.path().join("kinds.parquet").display().to_string();
         let rows = SessionContext::new().sql(KINDS).await.unwrap();
@@ -46,6 +47,8 @@ impl Servers {
         let server = async |is_encrypted: bool| {
             start_as(|config, directory| {
                 config.tables.insert("kinds".to_owned(), file.clone().into());
+                let delta = delta.map(|delta| delta.display().to_string().into());
+                config.tables.extend(delta.map(|delta| ("delta".to_owned(), delta)));
                 config.listen.flight = Some("127.0.0.1:0".parse().unwrap());
                 config.tls = is_encrypted.then(|| certificate(directory));
             })
@@ -84,13 +87,17 @@ async fn install(language: &str) -> PathBuf {
 #[ignore = "needs Python and packages"]
 async fn python() {
     let installed = install("python").await;
-    let servers = Servers::start().await;
+    let delta = tempfile::tempdir().unwrap();
+    let program = here().join("test_delta.py");
+    run(Command::new(installed.join("venv/bin/python")).arg(program).arg(delta.path())).await;
+    let servers = Servers::start(Some(delta.path())).await;
     let (plain, tls) = (&servers.plain.server, &servers.tls.server);
     let pytest = installed.join("venv/bin/pytest");
     run(Command::new(pytest)
         .args(["-q", "--maxfail=30", "-p", "no:cacheprovider"])
         .arg(here())
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("DELTA_DIRECTORY", delta.path())
         .env("PGHOST", "127.0.0.1")
         .env("PGPORT", servers.plain.at.port().to_string())
         .env("PGDATABASE", "coscan")
@@ -106,7 +113,7 @@ async fn python() {
 #[ignore = "needs a JDK, Maven and packages"]
 async fn java() {
     let installed = install("java").await;
-    let servers = Servers::start().await;
+    let servers = Servers::start(None).await;
     let classes = tempfile::tempdir().unwrap();
     let sources = ["Check.java", "FlightJdbc.java", "PostgresJdbc.java"];
     run(Command::new("javac")

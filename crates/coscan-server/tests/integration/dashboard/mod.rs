@@ -38,7 +38,7 @@ async fn a_watcher_sees_a_scan_begin_read_and_end() {
     let first = watcher.next().await.unwrap();
     assert_eq!((first.version, first.scan_count), (VERSION, 0));
     let tables = first.tables.unwrap();
-    assert_eq!((&*tables[0].name, tables[0].chunks), ("numbers", CHUNKS));
+    assert_eq!((&*tables[0].name, tables[0].chunks), ("table", CHUNKS));
     assert_eq!(tables[0].columns, ["id", "same"]);
     let map = &first.maps[0];
     assert!(map.whole && map.cells.iter().all(|&number| number == 0), "all cold: {map:?}");

@@ -4,7 +4,6 @@
 //! `-- NAME: answers` where the rows differ from those of PostgreSQL with the same tables.
 
 use arrow::array::AsArray;
-use coscan_server::config::Limits;
 use coscan_server::engine::{Session, Sql};
 use coscan_server::queries::QueryError;
 use datafusion::common::ParamValues;
@@ -68,8 +67,7 @@ async fn shape(fixture: &Fixture, ann: &Session, sql: &str) -> Result<String, Qu
 
 #[tokio::test]
 async fn statements_of_clients_on_the_catalog_have_the_expected_shape() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let oid = "SELECT arrow_cast(oid, 'Int64') FROM pg_class WHERE relname = 'numbers'";
     let oid = fixture.number(&ann, oid).await.to_string();
     let mut wrong = Vec::new();
@@ -88,8 +86,7 @@ async fn statements_of_clients_on_the_catalog_have_the_expected_shape() {
 
 #[tokio::test]
 async fn queries_on_tables_of_users_are_not_taken_for_catalog_queries() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     // A catalog table without rows is joined with a table that has some.
     let sql = "SELECT count(*) FROM numbers LEFT JOIN pg_catalog.pg_index ON indrelid = id";
     assert_eq!(fixture.number(&ann, sql).await, crate::support::ROWS);
@@ -99,8 +96,7 @@ async fn queries_on_tables_of_users_are_not_taken_for_catalog_queries() {
 
 #[tokio::test]
 async fn json_objects_have_the_form_of_postgresql() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let sql = r#"SELECT json_build_object('a', 1, 'b"', -2.5, 'c', 'x "y"', 'd', true, 'e', NULL, 'f', word)
                  FROM numbers WHERE id IN (1, 2) ORDER BY id"#;
     let rows = fixture.rows(&ann, sql).await.unwrap();

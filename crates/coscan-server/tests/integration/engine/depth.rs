@@ -13,8 +13,7 @@ use crate::support::ROWS;
 
 #[tokio::test]
 async fn statements_of_any_depth_do_not_end_the_process() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let sums = format!("SELECT 1{}", "+1".repeat(100_000));
     let nested = format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000));
     let selects = format!("{}SELECT 1{}", "SELECT * FROM (".repeat(5_000), ")".repeat(5_000));
@@ -44,8 +43,7 @@ fn doubled(levels: usize, join: &str) -> String {
 
 #[tokio::test]
 async fn what_grows_exponentially_with_the_text_is_answered_or_refused() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let runs = [
         nested(40, "abs(", "1", ")"),
         nested(25, "replace(", "'a'", ", 'a', 'b')"),
@@ -131,8 +129,7 @@ async fn run_deepest() {
 
 #[tokio::test]
 async fn long_texts_take_memory_of_the_server_while_they_run() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let of = |bytes: usize| format!("SELECT '{}'", "x".repeat(bytes));
     let start = async |sql: &str| fixture.start(&ann, sql).await;
     let running = start(&of(1 << 20)).await.unwrap(); // 96 of 256 MB.

@@ -53,8 +53,7 @@ async fn a_statement_ends_at_its_timeout_and_a_dropped_query_gives_back_its_memo
 
 #[tokio::test]
 async fn a_query_that_needs_more_memory_than_it_may_have_says_so() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     ann.set("coscan.memory_limit", Some("100kB")).unwrap();
     let sql = "SELECT word || id, count(*) FROM numbers GROUP BY 1";
     let error =
@@ -65,8 +64,7 @@ async fn a_query_that_needs_more_memory_than_it_may_have_says_so() {
 
 #[tokio::test]
 async fn no_more_queries_start_once_the_server_stops() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let mut query = fixture.start(&ann, LONG).await.unwrap();
     query.next().await.unwrap().unwrap();
     fixture.engine.queries().close();

@@ -28,6 +28,13 @@ impl Fixture {
         Self { tables, engine }
     }
 
+    /// Creates a fixture without limits, and a session of Ann.
+    pub(crate) async fn with_ann() -> (Self, Session) {
+        let fixture = Self::new(Limits::default()).await;
+        let ann = fixture.login("ann").await;
+        (fixture, ann)
+    }
+
     /// Creates a fixture with `numbers_by_word.parquet`, a replica of `numbers`.
     pub(crate) async fn with_replica() -> Self {
         let mut fixture = Self::new(Limits::default()).await;

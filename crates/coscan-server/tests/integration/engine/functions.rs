@@ -1,15 +1,13 @@
 //! Functions whose results may be much larger than their arguments.
 
 use arrow::util::pretty::pretty_format_batches;
-use coscan_server::config::Limits;
 use coscan_server::queries::ErrorKind;
 
 use crate::engine::fixture::Fixture;
 
 #[tokio::test]
 async fn results_that_would_be_too_large_are_refused_before_they_are_made() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let doubled = |expression: &str| {
         let next = |n: usize| format!(", q{} AS (SELECT {expression} AS x FROM q{n})", n + 1);
         let queries: String = (0..40).map(next).collect();
@@ -64,8 +62,7 @@ async fn results_that_would_be_too_large_are_refused_before_they_are_made() {
 
 #[tokio::test]
 async fn a_long_text_is_repeated_for_few_rows_at_a_time() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let long = "x".repeat(900_000);
     let sql = format!("SELECT '{long}' AS x FROM numbers ORDER BY id LIMIT 100");
     let batches = fixture.rows(&ann, &sql).await.unwrap();
@@ -75,8 +72,7 @@ async fn a_long_text_is_repeated_for_few_rows_at_a_time() {
 
 #[tokio::test]
 async fn functions_with_bounds_answer_as_without() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let plain = datafusion::prelude::SessionContext::new();
     let path = &fixture.tables().locations["numbers"].location;
     plain.register_parquet("numbers", path, Default::default()).await.unwrap();

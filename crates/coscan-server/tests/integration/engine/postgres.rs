@@ -1,7 +1,6 @@
 //! Functions and forms of PostgreSQL, which give its answers or are refused.
 
 use arrow::util::display::array_value_to_string;
-use coscan_server::config::Limits;
 use coscan_server::engine::Sql;
 use coscan_server::queries::ErrorKind;
 use datafusion::common::ParamValues;
@@ -11,8 +10,7 @@ use crate::engine::fixture::Fixture;
 
 #[tokio::test]
 async fn functions_answer_as_in_postgresql() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     for (expression, expected) in [
         ("to_char(TIMESTAMP '2024-03-05 10:20:30', 'YYYY-MM-DD HH24:MI')", "2024-03-05 10:20"),
         ("to_char(DATE '2024-03-05', '\"week\" IW, FMDay')", "week 10, Tuesday"),
@@ -87,8 +85,7 @@ async fn functions_answer_as_in_postgresql() {
 
 #[tokio::test]
 async fn each_statement_has_its_own_time_also_if_it_was_planned_before() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let planned = fixture.engine.plan(&ann, Sql::Text("SELECT now(), current_timestamp")).await;
     let planned = planned.unwrap();
     let mut times = Vec::new();
@@ -115,8 +112,7 @@ async fn each_statement_has_its_own_time_also_if_it_was_planned_before() {
 
 #[tokio::test]
 async fn what_would_be_left_out_is_refused() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     for (sql, expected) in [
         ("SELECT count(*) FROM numbers TABLESAMPLE SYSTEM (10)", ErrorKind::NotSupported),
         ("SELECT id FROM numbers FETCH FIRST 3 ROWS WITH TIES", ErrorKind::NotSupported),
@@ -148,8 +144,7 @@ async fn what_would_be_left_out_is_refused() {
 
 #[tokio::test]
 async fn columns_may_have_one_name() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     for (sql, expected) in [
         ("SELECT id, id FROM numbers ORDER BY id LIMIT 1", ["id", "id"]),
         ("SELECT 1 AS a, 2 AS a", ["a", "a"]),

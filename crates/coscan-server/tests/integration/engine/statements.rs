@@ -12,8 +12,7 @@ use crate::engine::fixture::Fixture;
 
 #[tokio::test]
 async fn values_are_bounded_with_each_mention_of_their_parameter() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let mentions = |count| vec!["$1"; count].join(", ");
     let value = || vec![ScalarValue::from("x".repeat(1 << 20).as_str())];
     for (count, is_right) in [(10, true), (100, false)] {
@@ -34,8 +33,7 @@ async fn values_are_bounded_with_each_mention_of_their_parameter() {
 
 #[tokio::test]
 async fn parameters_have_the_types_of_what_they_are_compared_with() {
-    let fixture = Fixture::new(Limits::default()).await;
-    let ann = fixture.login("ann").await;
+    let (fixture, ann) = Fixture::with_ann().await;
     let sql = Sql::Text("SELECT count(*) FROM numbers WHERE id < $1 AND word = $2");
     let planned = fixture.engine.plan(&ann, sql).await.unwrap();
     let types: Vec<_> = planned.parameters.iter().map(|field| field.as_ref().unwrap()).collect();

@@ -1,7 +1,6 @@
 //! The client of arrow-flight, with helpers of all tests.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
@@ -11,15 +10,11 @@ use arrow_flight::error::FlightError;
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use coscan_server::config::{Config, Listen};
 use futures::{StreamExt, TryStreamExt};
-use tokio::time::timeout;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::support::PASSWORD;
 use crate::support::server::{Running, start_as};
-
-/// A test that takes longer hangs.
-pub(crate) const HANG: Duration = Duration::from_secs(120);
+use crate::support::{PASSWORD, in_time};
 
 /// A query that takes hours, and returns rows at once.
 pub(crate) const LONG: &str = "SELECT a.id, a.word FROM numbers a, numbers b, numbers c";
@@ -51,6 +46,13 @@ pub(crate) async fn login(running: &Running, user: &str) -> Client {
     client
 }
 
+/// A server, and a client of Ann.
+pub(crate) async fn start_with_ann() -> (Running, Client) {
+    let running = start().await;
+    let client = login(&running, "ann").await;
+    (running, client)
+}
+
 pub(crate) async fn fetch(client: &mut Client, info: &FlightInfo) -> FlightRecordBatchStream {
     client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap()
 }
@@ -66,7 +68,7 @@ pub(crate) async fn all(client: &mut Client, info: &FlightInfo) -> RecordBatch {
 
 pub(crate) async fn query(client: &mut Client, sql: &str) -> RecordBatch {
     let info = client.execute(sql.to_owned(), None).await.unwrap();
-    timeout(HANG, all(client, &info)).await.unwrap()
+    in_time(all(client, &info)).await
 }
 
 pub(crate) fn code(error: &FlightError) -> Code {
@@ -91,7 +93,7 @@ pub(crate) async fn error(client: &mut Client, sql: &str) -> FlightError {
 
 /// Completes once no query runs or waits.
 pub(crate) async fn drained(running: &Running) {
-    timeout(HANG, running.server.engine().queries().drained()).await.unwrap();
+    in_time(running.server.engine().queries().drained()).await;
 }
 
 /// One row of numbers and a text.

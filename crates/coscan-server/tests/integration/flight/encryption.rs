@@ -5,12 +5,11 @@ use std::net::SocketAddr;
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 use tonic::transport::Endpoint;
 
-use crate::flight::client::{Client, HANG, query};
+use crate::flight::client::{Client, query};
 use crate::support::server::{certificate, start_as, trusting};
-use crate::support::{PASSWORD, ROWS};
+use crate::support::{PASSWORD, ROWS, in_time};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_a_certificate_connections_are_encrypted() {
@@ -24,7 +23,7 @@ async fn with_a_certificate_connections_are_encrypted() {
     let plain = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await;
     if let Ok(channel) = plain {
         let mut client = FlightSqlServiceClient::new(channel);
-        timeout(HANG, client.handshake("ann", PASSWORD)).await.unwrap().unwrap_err();
+        in_time(client.handshake("ann", PASSWORD)).await.unwrap_err();
     }
     // This is another certificate for the same name.
     let other = tempfile::tempdir().unwrap();

@@ -10,17 +10,15 @@ use coscan_server::Stopped;
 use coscan_server::queries::QueryState;
 use futures::TryStreamExt;
 use prost::Message;
-use tokio::time::timeout;
 
 use crate::flight::client::{
-    Client, HANG, LONG, drained, fetch, login, query, request, start, start_flight,
+    Client, LONG, drained, fetch, login, query, request, start, start_flight, start_with_ann,
 };
-use crate::support::ROWS;
+use crate::support::{HANG, ROWS, in_time};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_is_cancelled_while_it_streams_as_often_as_one_likes() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
+    let (_running, mut client) = start_with_ann().await;
     let info = client.execute(LONG.to_owned(), None).await.unwrap();
     let mut rows = fetch(&mut client, &info).await;
     rows.try_next().await.unwrap().unwrap();
@@ -35,7 +33,7 @@ async fn a_query_is_cancelled_while_it_streams_as_often_as_one_likes() {
             }
         }
     };
-    let ended = timeout(HANG, reading).await.unwrap();
+    let ended = in_time(reading).await;
     assert!(ended.contains("cancelled"), "{ended}");
     // The query does not start again.
     let again = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.map(|_| ());
@@ -65,14 +63,14 @@ async fn dropping_a_result_frees_its_slot() {
             tokio::task::yield_now().await
         }
     };
-    timeout(HANG, seen).await.unwrap();
+    in_time(seen).await;
     waiting.abort();
     let gone = async {
         while queries.counts().1 > 0 {
             tokio::task::yield_now().await
         }
     };
-    timeout(HANG, gone).await.unwrap();
+    in_time(gone).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -92,14 +90,13 @@ async fn a_client_that_reads_nothing_holds_little_and_not_for_ever() {
         while rows.try_next().await?.is_some() {}
         Ok::<_, FlightError>(())
     };
-    let ended = timeout(HANG, reading).await.unwrap().unwrap_err().to_string();
+    let ended = in_time(reading).await.unwrap_err().to_string();
     assert!(ended.contains("result_stall_max"), "{ended}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_that_runs_when_the_server_stops_gives_all_its_rows() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
+    let (running, mut client) = start_with_ann().await;
     // This is more than fits between the server and a client that does not read.
     let sql = "SELECT id, repeat(word, 500) FROM numbers";
     let info = client.execute(sql.to_owned(), None).await.unwrap();
@@ -111,13 +108,13 @@ async fn a_query_that_runs_when_the_server_stops_gives_all_its_rows() {
     let stopping = tokio::spawn(server.stop(HANG, std::future::pending()));
     let mut other = client.clone();
     let refused = async { while other.execute(sql.to_owned(), None).await.is_ok() {} };
-    timeout(HANG, refused).await.unwrap();
-    while let Some(batch) = timeout(HANG, rows.try_next()).await.unwrap().unwrap() {
+    in_time(refused).await;
+    while let Some(batch) = in_time(rows.try_next()).await.unwrap() {
         count += batch.num_rows();
     }
     assert_eq!(i64::try_from(count).unwrap(), ROWS);
     drop((client, other, rows));
-    assert_eq!(timeout(HANG, stopping).await.unwrap().unwrap(), Stopped::Gracefully);
+    assert_eq!(in_time(stopping).await.unwrap(), Stopped::Gracefully);
     drop(tables);
 }
 
@@ -130,7 +127,7 @@ async fn the_server_stops_though_clients_stay_connected() {
     let mut rows = fetch(&mut busy, &info).await;
     rows.try_next().await.unwrap().unwrap();
     let stopping = running.server.stop(Duration::from_millis(1), std::future::pending());
-    timeout(HANG, stopping).await.unwrap();
+    in_time(stopping).await;
     assert!(idle.get_catalogs().await.is_err());
 }
 

@@ -4,13 +4,12 @@ use arrow_flight::Action;
 use futures::TryStreamExt;
 use tonic::Code;
 
-use crate::flight::client::{all, code, error, login, request, start};
+use crate::flight::client::{all, code, error, login, request, start_with_ann};
 use crate::support::ROWS;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_have_the_codes_of_grpc() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
+    let (running, mut client) = start_with_ann().await;
     for (sql, expected) in [
         ("SELEC 1", Code::InvalidArgument),
         ("SELECT nothing FROM numbers", Code::InvalidArgument),
@@ -41,8 +40,7 @@ async fn errors_have_the_codes_of_grpc() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_served_says_so() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
+    let (_running, mut client) = start_with_ann().await;
     let begin = client.begin_transaction().await.unwrap_err();
     assert_eq!(code(&begin), Code::Unimplemented);
     assert!(begin.to_string().contains("no transactions"), "{begin}");

@@ -12,13 +12,13 @@ use futures::TryStreamExt;
 use prost::Message;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 use tonic::{Code, Status};
 
 use crate::flight::client::{
-    Client, HANG, all, code, error, login, query, request, start, start_flight, stranger,
+    Client, all, code, error, login, query, request, start, start_flight, start_with_ann, stranger,
 };
-use crate::support::PASSWORD;
+use crate::support::server::without_passwords;
+use crate::support::{PASSWORD, in_time};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_need_a_login_that_is_right_and_has_not_expired() {
@@ -137,18 +137,14 @@ async fn a_connection_over_which_nobody_logs_in_ends() {
     let at = running.server.flight.unwrap();
     let mut client = login(&running, "ann").await;
     let mut silent = TcpStream::connect(at).await.unwrap();
-    timeout(HANG, silent.read_to_end(&mut Vec::new())).await.unwrap().ok();
+    in_time(silent.read_to_end(&mut Vec::new())).await.ok();
     // This session is older than the one that has ended.
     query(&mut client, "SELECT 1").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_users_nobody_has_to_log_in() {
-    let running = start_flight(|config| {
-        config.users_file = None;
-        config.insecure = true;
-    })
-    .await;
+    let running = start_flight(without_passwords).await;
     let mut client = stranger(&running).await;
     query(&mut client, "SET statement_timeout = '7s'").await;
     let shown = query(&mut client, "SHOW statement_timeout").await;
@@ -162,8 +158,7 @@ async fn without_users_nobody_has_to_log_in() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_ends_when_its_client_says_so() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
+    let (_running, mut client) = start_with_ann().await;
     query(&mut client, "SELECT 1").await;
     let mut closed = client.do_action(Action::new("CloseSession", "")).await.unwrap();
     assert_eq!(closed.try_next().await.unwrap().unwrap().body, [8, 1][..]);
@@ -172,8 +167,7 @@ async fn a_session_ends_when_its_client_says_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn session_options_are_settings() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
+    let (_running, mut client) = start_with_ann().await;
     // {"statement_timeout": "3s", "catalog": "other"}
     let entries = [("statement_timeout", "3s"), ("catalog", "other")].map(|(name, value)| {
         let value = [&[10, value.len() as u8], value.as_bytes()].concat();

@@ -12,40 +12,32 @@ use arrow_flight::sql::{
     ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, Any,
     CommandPreparedStatementQuery, ProstMessageExt,
 };
+use coscan_core::SplitMix64;
 use futures::TryStreamExt;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::flight::client::{HANG, query, row, start_flight};
+use crate::flight::client::{query, row, start_flight};
+use crate::support::in_time;
+use crate::support::server::without_passwords;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_that_are_no_protocol_do_no_harm() {
-    let running = start_flight(|config| {
-        config.users_file = None;
-        config.insecure = true;
-    })
-    .await;
+    let running = start_flight(without_passwords).await;
     let at = running.server.flight.unwrap();
-    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed
-    };
+    let mut random = SplitMix64(1);
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     for round in 0..100 {
         let mut tcp = TcpStream::connect(at).await.unwrap();
-        let noise: Vec<u8> = (0..random() % 500).map(|_| random() as u8).collect();
+        let noise: Vec<u8> = (0..random.below(500)).map(|_| random.next_u64() as u8).collect();
         let start: &[u8] = if round % 2 == 0 { preface } else { b"" };
         // The server may close the connection first.
         tcp.write_all(&[start, &noise].concat()).await.ok();
         tcp.shutdown().await.ok();
-        timeout(HANG, tcp.read_to_end(&mut Vec::new())).await.unwrap().ok();
+        in_time(tcp.read_to_end(&mut Vec::new())).await.ok();
     }
     // Each message of the protocol with noise in it is answered, with an error or not.
     let uri = format!("http://{at}");
@@ -61,10 +53,10 @@ async fn bytes_that_are_no_protocol_do_no_harm() {
     for _ in 0..2000 {
         let mut messages = valid.clone();
         messages[0].flight_descriptor = Some(descriptor.clone());
-        let message = &mut messages[(random() % 2) as usize];
+        let message = &mut messages[random.below(2) as usize];
         let mut header = message.data_header.to_vec();
-        let at = random() as usize % header.len();
-        header[at] = random() as u8;
+        let at = random.below(header.len() as u64) as usize;
+        header[at] = random.next_u64() as u8;
         message.data_header = header.into();
         let put = raw.do_put(futures::stream::iter(messages)).await;
         let answered = match put {
@@ -79,8 +71,8 @@ async fn bytes_that_are_no_protocol_do_no_harm() {
             }
         }
         let mut noise = any.clone();
-        let at = random() as usize % noise.len();
-        noise[at] = random() as u8;
+        let at = random.below(noise.len() as u64) as usize;
+        noise[at] = random.next_u64() as u8;
         raw.do_get(arrow_flight::Ticket::new(noise.clone())).await.map(|_| ()).ok();
         raw.get_flight_info(arrow_flight::FlightDescriptor::new_cmd(noise.clone())).await.ok();
         raw.do_action(Action::new("CancelFlightInfo", noise)).await.map(|_| ()).unwrap_err();
@@ -103,11 +95,7 @@ async fn prepared(raw: &mut FlightServiceClient<Channel>, sql: &str) -> Vec<u8> 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_is_not_as_long_as_a_client_says() {
-    let running = start_flight(|config| {
-        config.users_file = None;
-        config.insecure = true;
-    })
-    .await;
+    let running = start_flight(without_passwords).await;
     let uri = format!("http://{}", running.server.flight.unwrap());
     let channel = Endpoint::from_shared(uri).unwrap().connect().await.unwrap();
     let mut raw = FlightServiceClient::new(channel.clone());

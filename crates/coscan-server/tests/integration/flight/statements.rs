@@ -11,13 +11,14 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use arrow_flight::error::FlightError;
 use tonic::Code;
 
-use crate::flight::client::{Client, all, code, drained, error, login, query, row, start};
+use crate::flight::client::{
+    Client, all, code, drained, error, login, query, row, start, start_with_ann,
+};
 use crate::support::ROWS;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_returns_its_rows_with_types_that_clients_read() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
+    let (_running, mut client) = start_with_ann().await;
     let rows = query(&mut client, "SELECT id, word FROM numbers ORDER BY id").await;
     let ids = rows.column(0).as_primitive::<Int64Type>();
     assert!(ids.values().iter().copied().eq(0..ROWS));
@@ -35,8 +36,7 @@ async fn a_statement_returns_its_rows_with_types_that_clients_read() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_last_as_long_as_a_login() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
+    let (running, mut client) = start_with_ann().await;
     // Clients may fetch a statement without rows late, or never.
     let info = client.execute("SET statement_timeout = '1s'".to_owned(), None).await.unwrap();
     client.execute("SET statement_timeout = '7s'".to_owned(), None).await.unwrap();
@@ -87,8 +87,7 @@ async fn run_prepared(client: &mut Client, sql: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prepared_statements_have_parameters_of_all_sorts() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
+    let (_running, mut client) = start_with_ann().await;
     for places in [["$1", "$2", "$3"], ["?"; 3]] {
         let [from, to, word] = places;
         let sql = format!(
@@ -117,8 +116,7 @@ async fn number(client: &mut Client, sql: &str, value: ArrayRef) -> Result<i64, 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_that_their_column_cannot_hold_are_not_rounded() {
-    let running = start().await;
-    let mut client = login(&running, "ann").await;
+    let (_running, mut client) = start_with_ann().await;
     let decimal =
         |value| Decimal128Array::from(vec![value]).with_precision_and_scale(10, 3).unwrap();
     let time = || TimestampMicrosecondArray::from(vec![1_500]);

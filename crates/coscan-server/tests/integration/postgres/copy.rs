@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use crate::postgres::code;
-use crate::support::server::start;
+use crate::support::server::start_with_ann;
 
 async fn copied(client: &Client, sql: &str) -> Result<Vec<u8>, SqlState> {
     let stream = client.copy_out(sql).await.map_err(|error| code(&error))?;
@@ -15,8 +15,7 @@ async fn copied(client: &Client, sql: &str) -> Result<Vec<u8>, SqlState> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn results_are_copied_as_text_csv_and_binary() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     let values = r#"SELECT * FROM (VALUES (1, E'a\tb\\c\nd', -1.5), (2, NULL, NULL), (3, 'x,"y"', 0.5), (4, '', 1)) v(i, t, f) ORDER BY 1"#;
     let text = "1\ta\\tb\\\\c\\nd\t-1.5\n2\t\\N\t\\N\n3\tx,\"y\"\t0.5\n4\t\t1\n";
     let csv = "i,t,f\n1,\"a\tb\\c\nd\",-1.5\n2,,\n3,\"x,\"\"y\"\"\",0.5\n4,\"\",1\n";
@@ -45,8 +44,7 @@ async fn results_are_copied_as_text_csv_and_binary() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_else_is_copied() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     for (sql, expected) in [
         ("COPY secrets TO STDOUT", SqlState::UNDEFINED_TABLE),
         ("COPY numbers FROM STDIN", SqlState::FEATURE_NOT_SUPPORTED),

@@ -7,23 +7,18 @@ mod parameters;
 mod strangers;
 mod values;
 
-use std::time::Duration;
-
-use crate::support::server::{Running, start, start_as};
-use crate::support::{PASSWORD, ROWS};
+use crate::support::server::{self, Running, start, start_as, start_with_ann};
+use crate::support::{HANG, PASSWORD, ROWS, in_time};
 use coscan_server::Stopped;
 use futures::TryStreamExt;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// A test that takes longer hangs.
-const HANG: Duration = Duration::from_secs(120);
-
 const LONG: &str = "SELECT a.id FROM numbers a, numbers b, numbers c";
 
 /// A server for clients that implement the protocol themselves.
 async fn without_passwords() -> Running {
-    start_as(|config, _| (config.users_file, config.insecure) = (None, true)).await
+    start_as(|config, _| server::without_passwords(config)).await
 }
 
 fn code(error: &tokio_postgres::Error) -> SqlState {
@@ -69,8 +64,7 @@ async fn texts(client: &Client, sql: &str) -> Result<Vec<String>, SqlState> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cursors_give_rows_in_pieces_until_their_transaction_ends() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (running, client) = start_with_ann().await;
     let declare = "DECLARE c CURSOR FOR SELECT id FROM numbers ORDER BY id";
     assert_eq!(texts(&client, declare).await, Err(SqlState::NO_ACTIVE_SQL_TRANSACTION));
     client.batch_execute(&format!("BEGIN; {declare}")).await.unwrap();
@@ -91,15 +85,14 @@ async fn cursors_give_rows_in_pieces_until_their_transaction_ends() {
     assert_eq!(texts(&client, "FETCH 10 FROM c").await.unwrap().len(), 10);
     assert_eq!(running.server.engine().queries().counts(), (1, 0));
     client.batch_execute("COMMIT").await.unwrap();
-    tokio::time::timeout(HANG, running.server.engine().queries().drained()).await.unwrap();
+    in_time(running.server.engine().queries().drained()).await;
     client.batch_execute("BEGIN").await.unwrap();
     assert_eq!(texts(&client, "FETCH 1 FROM c").await, Err(SqlState::INVALID_CURSOR_NAME));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cursor_with_hold_outlives_its_transaction_if_that_is_committed() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (running, client) = start_with_ann().await;
     let declare = |name: &str| {
         format!("DECLARE {name} CURSOR WITH HOLD FOR SELECT id FROM numbers ORDER BY id")
     };
@@ -115,13 +108,12 @@ async fn a_cursor_with_hold_outlives_its_transaction_if_that_is_committed() {
     client.batch_execute(&declare("D")).await.unwrap();
     assert_eq!(texts(&client, "FETCH 1 FROM d").await.unwrap(), ["0"]);
     client.batch_execute("CLOSE ALL").await.unwrap();
-    tokio::time::timeout(HANG, running.server.engine().queries().drained()).await.unwrap();
+    in_time(running.server.engine().queries().drained()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_have_codes_and_end_a_transaction() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     for (sql, expected) in [
         ("SELEC 1", SqlState::SYNTAX_ERROR),
         ("SELECT * FROM nothing", SqlState::UNDEFINED_TABLE),
@@ -147,8 +139,7 @@ async fn errors_have_codes_and_end_a_transaction() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_is_cancelled_while_it_streams_and_the_connection_goes_on() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     let none: [i64; 0] = [];
     let rows = client.query_raw(LONG, none).await.unwrap();
     let mut rows = std::pin::pin!(rows);
@@ -179,12 +170,12 @@ async fn joins_of_cancelled_queries_give_up_their_threads() {
             "SELECT count(*) FROM system.queries WHERE state = 'running' AND sql LIKE '%c.id'";
         let seen =
             async { while other.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == 0 {} };
-        tokio::time::timeout(HANG, seen).await.unwrap();
+        in_time(seen).await;
         canceller.cancel_query(NoTls).await.unwrap();
-        let cancelled = tokio::time::timeout(HANG, query).await.unwrap();
+        let cancelled = in_time(query).await;
         assert_eq!(code(&cancelled.unwrap().unwrap_err()), SqlState::QUERY_CANCELED);
         let answered = other.query_one("SELECT max(id) FROM numbers", &[]);
-        let row = tokio::time::timeout(HANG, answered).await.unwrap().unwrap();
+        let row = in_time(answered).await.unwrap();
         assert_eq!(row.get::<_, i64>(0), ROWS - 1);
     }
 }
@@ -223,15 +214,15 @@ async fn a_query_that_runs_when_the_server_stops_gives_all_its_rows() {
     let stopping = tokio::spawn(server.stop(HANG, std::future::pending()));
     // Other clients get an error, and no client is admitted.
     let refused = async { while other.simple_query("SELECT 1").await.is_ok() {} };
-    tokio::time::timeout(HANG, refused).await.unwrap();
+    in_time(refused).await;
     let closed = async { while tokio::net::TcpStream::connect(at).await.is_ok() {} };
-    tokio::time::timeout(HANG, closed).await.unwrap();
+    in_time(closed).await;
     let mut count = 1;
     while rows.try_next().await.unwrap().is_some() {
         count += 1;
     }
     assert_eq!(count, ROWS);
-    let stopped = tokio::time::timeout(HANG, stopping).await.unwrap().unwrap();
+    let stopped = in_time(stopping).await.unwrap();
     assert_eq!(stopped, Stopped::Gracefully);
     drop(tables);
 }
@@ -283,5 +274,5 @@ async fn many_clients_at_once_get_the_same_answers() {
         done.unwrap();
     }
     let drained = running.server.engine().queries().drained();
-    tokio::time::timeout(HANG, drained).await.unwrap();
+    in_time(drained).await;
 }

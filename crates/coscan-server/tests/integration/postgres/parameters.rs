@@ -6,7 +6,7 @@ use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked
 
 use crate::postgres::{code, texts};
 use crate::support::ROWS;
-use crate::support::server::start;
+use crate::support::server::start_with_ann;
 
 /// A parameter in text form, whatever its type.
 #[derive(Debug)]
@@ -69,8 +69,7 @@ impl ToSql for InBinary {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prepared_statements_have_parameters_of_all_sorts() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     let sql = "SELECT id, word FROM numbers WHERE id BETWEEN $1 AND $2 AND word = $3 ORDER BY id";
     let statement = client.prepare(sql).await.unwrap();
     for first in [0_i64, 7, 70] {
@@ -95,8 +94,7 @@ async fn prepared_statements_have_parameters_of_all_sorts() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parameters_have_the_types_that_their_client_declares() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     let sql = "SELECT count(*) FROM numbers WHERE id < $1";
     let statement = client.prepare_typed(sql, &[Type::FLOAT8]).await.unwrap();
     assert_eq!(statement.params(), [Type::FLOAT8]);
@@ -112,8 +110,7 @@ async fn parameters_have_the_types_that_their_client_declares() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queries_on_what_does_not_exist_keep_their_parameters() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     let sql = "SELECT indexrelid, unnest(indkey) AS key FROM pg_index WHERE indrelid = $1";
     let statement = client.prepare(sql).await.unwrap();
     assert_eq!(statement.params().len(), 1);
@@ -124,8 +121,7 @@ async fn queries_on_what_does_not_exist_keep_their_parameters() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn columns_have_a_form_whatever_their_type() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     let sql = "SELECT arrow_cast(-7, 'Int8'), arrow_cast(1.5, 'Float16'), [[1], [2, NULL]], NULL";
     let row = client.query_one(sql, &[]).await.unwrap();
     assert_eq!((row.get::<_, i16>(0), row.get::<_, f32>(1)), (-7, 1.5));
@@ -137,8 +133,7 @@ async fn columns_have_a_form_whatever_their_type() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_are_sent_as_they_are_or_not_at_all() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     for unit in ["YearMonth", "DayTime", "MonthDayNano"] {
         let sql = format!("SELECT arrow_cast(NULL, 'Interval({unit})')");
         assert_eq!(texts(&client, &sql).await.unwrap(), [""; 0], "{unit}");
@@ -152,8 +147,7 @@ async fn values_are_sent_as_they_are_or_not_at_all() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn texts_are_read_as_they_are() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     for text in ["", "it''s", "{a,b}", "\"a\"", "\\", "NULL", " a ", "é\n"] {
         for declared in [&[][..], &[Type::TEXT], &[Type::VARCHAR], &[Type::BPCHAR], &[Type::NAME]] {
             let sql = "SELECT $1::text, $1 = 'it''''s'";
@@ -169,8 +163,7 @@ async fn texts_are_read_as_they_are() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arrays_in_text_form_are_read_as_in_postgresql() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     let sql = "SELECT count(*) FROM (VALUES (''), ('NULL'), ('a,b'), ('\"'), ('\\'), ('{}'), ('x'), (NULL)) AS t(v)
                WHERE v = ANY($1)";
     for (array, expected) in [
@@ -204,8 +197,7 @@ async fn arrays_in_text_form_are_read_as_in_postgresql() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_are_not_rounded_to_what_they_are_compared_with() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     for (column, value, expected) in [
         ("CAST(id AS DECIMAL(9, 2))", "2.005", 3),
         ("CAST(id AS DECIMAL(9, 2))", "99999999999999999999.5", ROWS),
@@ -221,8 +213,7 @@ async fn values_are_not_rounded_to_what_they_are_compared_with() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arrays_have_the_type_of_what_is_looked_for() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     for (value, of, array, expected) in [
         ("id", Type::INT8_ARRAY, "{1,NULL,5}", 2),
         ("CAST(id AS INT)", Type::INT4_ARRAY, "{1,5}", 2),
@@ -264,8 +255,7 @@ async fn arrays_have_the_type_of_what_is_looked_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arrays_of_all_types_come_back_in_both_forms() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     for (of, sent, expected) in [
         (Type::BOOL_ARRAY, "{t,NULL,false}", "{t,NULL,f}"),
         (Type::INT2_ARRAY, "{1,NULL,-7}", "{1,NULL,-7}"),
@@ -314,8 +304,7 @@ async fn arrays_of_all_types_come_back_in_both_forms() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_of_rows_may_be_parameters() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     let sql = "SELECT id FROM numbers ORDER BY id LIMIT $1 OFFSET $2";
     let statement = client.prepare(sql).await.unwrap();
     assert_eq!(statement.params(), [Type::INT8, Type::INT8]);
@@ -325,8 +314,7 @@ async fn numbers_of_rows_may_be_parameters() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn records_zones_and_floats_are_written_as_in_postgresql() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     for (expression, expected) in [
         ("named_struct('a', NULL::int, 'b', NULL::text)", "(,)"),
         ("named_struct('a', 1, 'b', 'x,\"y')", r#"(1,"x,""y")"#),

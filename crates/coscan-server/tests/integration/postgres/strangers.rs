@@ -6,10 +6,10 @@ use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
 
 use crate::postgres::cancel::LONG;
-use crate::postgres::{HANG, code};
-use crate::support::PASSWORD;
+use crate::postgres::code;
 use crate::support::http::get;
 use crate::support::server::{start, start_as};
+use crate::support::{PASSWORD, in_time};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_connects_and_says_nothing_keeps_nobody_out() {
@@ -33,7 +33,7 @@ async fn who_connects_and_says_nothing_keeps_nobody_out() {
     assert_eq!(code(&refused), SqlState::TOO_MANY_CONNECTIONS);
     running.login("root").await.query("SELECT 1", &[]).await.unwrap();
     cancel.cancel_query(NoTls).await.unwrap();
-    let cancelled = tokio::time::timeout(HANG, query).await.unwrap().unwrap().unwrap_err();
+    let cancelled = in_time(query).await.unwrap().unwrap_err();
     assert_eq!(code(&cancelled), SqlState::QUERY_CANCELED);
 }
 

@@ -1,12 +1,11 @@
 //! Values of all types are sent as PostgreSQL sends them.
 
-use crate::support::server::start;
+use crate::support::server::start_with_ann;
 use crate::support::values::{Value, answer};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn texts_and_binary_forms_of_values_are_those_of_postgresql() {
-    let running = start().await;
-    let client = running.login("ann").await;
+    let (_running, client) = start_with_ann().await;
     let (mut wrong, mut count) = (Vec::new(), 0);
     for value in Value::all() {
         count += 1;

@@ -1,13 +1,11 @@
 //! An HTTP client that can send arbitrary requests.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A test that takes longer hangs.
-const HANG: Duration = Duration::from_secs(120);
+use super::in_time;
 
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -49,7 +47,7 @@ pub(crate) async fn ask(
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut text = String::new();
     let read = stream.read_to_string(&mut text);
-    tokio::time::timeout(HANG, read).await.expect("the server answers").unwrap();
+    in_time(read).await.unwrap();
     let (head, body) = text.split_once("\r\n\r\n").expect("an answer");
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Answer { status, head: head.to_owned(), body: body.to_owned() }

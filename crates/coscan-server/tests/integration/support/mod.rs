@@ -6,15 +6,15 @@ pub(crate) mod values;
 pub(crate) mod wire;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{Int64Array, RecordBatch, StringArray};
 use coscan_runtime::{BufferManager, Options};
 use coscan_server::config::{Limits, TableLocation};
 use coscan_server::engine::Engine;
 use coscan_server::users::{Users, Verifier, entry};
-use parquet::arrow::ArrowWriter;
+use coscan_testing::write_parquet;
 use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 
@@ -23,6 +23,14 @@ pub(crate) const ROWS: i64 = 30_000;
 
 /// The password of all users.
 pub(crate) const PASSWORD: &str = "pencil";
+
+/// A test that takes longer hangs.
+pub(crate) const HANG: Duration = Duration::from_secs(120);
+
+/// The result, which must come, since nothing may hang.
+pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(HANG, work).await.expect("nothing hangs")
+}
 
 /// The tables `numbers` and `secrets`, with `id` starting at 0, and `word`. Ann may read `numbers`, Bob both. Root is
 /// an administrator.
@@ -50,10 +58,7 @@ impl Tables {
         let batch = form(RecordBatch::try_from_iter(columns).unwrap());
         let path = self.directory.path().join(format!("{name}.parquet"));
         let options = WriterProperties::builder().set_max_row_group_row_count(Some(5_000));
-        let file = File::create(&path).unwrap();
-        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(options.build())).unwrap();
-        writer.write(&batch).unwrap();
-        writer.close().unwrap();
+        write_parquet(&path, &batch, options.build());
         path.display().to_string()
     }
 

@@ -24,6 +24,11 @@ pub(crate) async fn start_with(tls: bool) -> Running {
     start_as(|config, directory| config.tls = tls.then(|| certificate(directory))).await
 }
 
+/// Lets clients in without passwords.
+pub(crate) fn without_passwords(config: &mut Config) {
+    (config.users_file, config.insecure) = (None, true);
+}
+
 /// Starts a server with changed settings.
 pub(crate) async fn start_as(change: impl FnOnce(&mut Config, &Path)) -> Running {
     let tables = Tables::new();
@@ -49,6 +54,13 @@ pub(crate) async fn start_as(change: impl FnOnce(&mut Config, &Path)) -> Running
 
 pub(crate) async fn start() -> Running {
     start_with(false).await
+}
+
+/// A server, and a client of Ann.
+pub(crate) async fn start_with_ann() -> (Running, Client) {
+    let running = start().await;
+    let client = running.login("ann").await;
+    (running, client)
 }
 
 /// Settings that share the files below a directory. Its `ring.key` is created if it is missing.

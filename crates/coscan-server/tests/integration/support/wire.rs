@@ -1,13 +1,11 @@
 //! A client that can send arbitrary bytes.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A test that takes longer hangs.
-const HANG: Duration = Duration::from_secs(60);
+use super::in_time;
 
 /// A connection without a client library.
 pub(crate) struct Wire(pub(crate) TcpStream);
@@ -40,7 +38,7 @@ impl Wire {
             self.0.read_exact(&mut body).await.ok()?;
             Some((kind, body))
         };
-        tokio::time::timeout(HANG, next).await.expect("the server answers")
+        in_time(next).await
     }
 
     /// All messages up to the first of this kind, or to the end of the connection.

@@ -1,7 +1,8 @@
 use std::fs;
 use std::sync::Arc;
 
-use coscan_storage::stores::{Faults, FaultyStore, StoreError, Stores, list_files};
+use coscan_storage::stores::{StoreError, Stores, list_files};
+use coscan_testing::{Fate, Faults};
 use object_store::memory::InMemory;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -160,9 +161,8 @@ async fn errors_say_what_to_do() {
 #[tokio::test]
 async fn a_store_that_does_not_answer_is_an_error() {
     let stores = Stores::new();
-    let faults = Faults { fail_one_in: 1, ..Faults::default() };
-    let broken = FaultyStore::new(Arc::new(InMemory::new()), faults);
-    stores.register(&Url::parse("memory:///").unwrap(), Arc::new(broken));
+    let broken = Faults::new(|_| Fate::Fail).around(Arc::new(InMemory::new()));
+    stores.register(&Url::parse("memory:///").unwrap(), broken);
     let error = list_files(&stores, "memory:///a.parquet").await.unwrap_err();
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
     assert!(error.to_string().starts_with("cannot read memory:///a.parquet: "), "{error}");

@@ -2,9 +2,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coscan_storage::stores::{
-    COALESCE_GAP_BYTES, Faults, FaultyStore, LimitedStore, Limits, MeteredStore, ReadCounts,
-    ReadRecord, StoreMetrics,
+    COALESCE_GAP_BYTES, LimitedStore, Limits, MeteredStore, ReadCounts, ReadRecord, StoreMetrics,
 };
+use coscan_testing::Faults;
 use object_store::path::Path;
 use object_store::{GetOptions, ObjectStore, ObjectStoreExt};
 
@@ -14,9 +14,8 @@ use super::{content, memory_with};
 async fn neighbouring_ranges_are_one_request() {
     let content = content(1_000_000);
     let inner = memory_with(&[("file", content.clone())]).await;
-    // Counts the ranges that it is asked for.
-    let inner = FaultyStore::new(inner, Faults::default());
-    let store = MeteredStore::new(Arc::new(inner.clone()), StoreMetrics::new());
+    let reads = Faults::default();
+    let store = MeteredStore::new(reads.around(inner), StoreMetrics::new());
 
     let beyond_gap = 110 + COALESCE_GAP_BYTES + 1;
     let ranges = [beyond_gap..beyond_gap + 10, 100..110, 0..10, 5..20];
@@ -25,7 +24,7 @@ async fn neighbouring_ranges_are_one_request() {
         assert_eq!(read, content[range.start as usize..range.end as usize]);
     }
     assert_eq!(store.metrics().snapshot(), ReadCounts { requests: 2, bytes: 110 + 10 });
-    assert_eq!(inner.counts().requests, 2);
+    assert_eq!(reads.take_reads().len(), 2);
 }
 
 #[tokio::test]

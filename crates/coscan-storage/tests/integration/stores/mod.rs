@@ -3,33 +3,25 @@
 #![allow(clippy::single_range_in_vec_init, reason = "one range is what is meant")]
 
 mod direct;
-mod faulty;
 mod limited;
 mod listing;
 mod metered;
 mod options;
 mod registry;
 mod s3;
-mod s3_server;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use coscan_core::SplitMix64;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
 /// Bytes that differ at every offset that a wrong read could take them from.
 fn content(bytes: usize) -> Vec<u8> {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    (0..bytes)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()[0]
-        })
-        .collect()
+    let mut random = SplitMix64(1);
+    (0..bytes).map(|_| random.next_u64() as u8).collect()
 }
 
 /// A store in memory with the given files.

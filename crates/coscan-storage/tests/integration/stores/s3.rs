@@ -12,14 +12,14 @@ use coscan_storage::stores::{StoreError, StoreOptions, Stores, Timeouts, list_fi
 use coscan_storage::table::{
     FileOptions, ParquetTable, ReadError, TableError, TableFile, put_together,
 };
+use coscan_testing::parquet_file;
+use coscan_testing::s3::{BUCKET, Fault, KEY_ID, S3Server, SECRET};
 use object_store::path::Path;
 use object_store::{Error, GetOptions, ObjectStore, ObjectStoreExt};
-use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use url::Url;
 
 use super::content;
-use super::s3_server::{BUCKET, Fault, KEY_ID, S3Server, SECRET};
 
 const FILE_BYTES: usize = 300_000;
 
@@ -67,11 +67,7 @@ fn rows(start: i64, count: i64) -> RecordBatch {
 
 fn parquet(rows: &RecordBatch) -> Bytes {
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(1_000)).build();
-    let mut file = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut file, rows.schema(), Some(properties)).unwrap();
-    writer.write(rows).unwrap();
-    writer.close().unwrap();
-    file.into()
+    parquet_file(std::slice::from_ref(rows), properties).into()
 }
 
 async fn open(stores: &Stores, path: &str) -> Result<ParquetTable, String> {

@@ -1,18 +1,15 @@
 //! Reading pages: requests, and files that have changed.
 
 use std::collections::HashSet;
-use std::fmt;
-use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, PageIndex};
 use coscan_storage::table::{
     DecodeError, FileOptions, PageLayout, ParquetTable, ReadError, TableFile,
 };
+use coscan_testing::{Fate, Faults};
 use futures::StreamExt;
-use futures::stream::BoxStream;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::*;
@@ -32,105 +29,25 @@ fn all_pages(table: &ParquetTable) -> Vec<PageIndex> {
     (0..table.layout().page_count() as u32).map(PageIndex).collect()
 }
 
-/// A fault that is applied to the result of a request for a range.
-type Fault = Box<dyn Fn(Range<u64>, GetResult) -> Result<GetResult> + Send + Sync>;
-
-/// A store that records all ranges asked for and may spoil the answers.
-struct Recorder {
-    inner: Arc<dyn ObjectStore>,
-    requests: Mutex<Vec<GetOptions>>,
-    fault: Mutex<Option<Fault>>,
-}
-
-impl Recorder {
-    async fn table(file: Bytes, options: FileOptions) -> (Arc<Self>, ParquetTable) {
-        let (inner, mut files) = store(&[file]).await;
-        let recorder =
-            Arc::new(Self { inner, requests: Mutex::default(), fault: Mutex::default() });
-        files[0].store = Arc::clone(&recorder) as _;
-        let table = ParquetTable::open(files, options).await.unwrap();
-        recorder.requests.lock().unwrap().clear();
-        (recorder, table)
-    }
-
-    fn ranges(&self) -> Vec<Range<u64>> {
-        let range = |options: &GetOptions| match options.range.clone() {
-            Some(GetRange::Bounded(range)) => range,
-            other => panic!("{other:?}"),
-        };
-        self.requests.lock().unwrap().iter().map(range).collect()
-    }
-
-    fn set_fault(
-        &self,
-        fault: impl Fn(Range<u64>, GetResult) -> Result<GetResult> + Send + Sync + 'static,
-    ) {
-        *self.fault.lock().unwrap() = Some(Box::new(fault));
-    }
-}
-
-impl fmt::Debug for Recorder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Recorder")
-    }
-}
-
-impl fmt::Display for Recorder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Recorder")
-    }
-}
-
-#[async_trait]
-impl ObjectStore for Recorder {
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> Result<PutResult> {
-        self.inner.put_opts(location, payload, options).await
-    }
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        options: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(location, options).await
-    }
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.requests.lock().unwrap().push(options.clone());
-        let result = self.inner.get_opts(location, options).await?;
-        match &*self.fault.lock().unwrap() {
-            Some(fault) => fault(result.range.clone(), result),
-            None => Ok(result),
-        }
-    }
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
-    }
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
+/// A table of a file, and the faults in reading it.
+async fn table_with_faults(file: Bytes, options: FileOptions) -> (Faults, ParquetTable) {
+    let (inner, mut files) = store(&[file]).await;
+    let faults = Faults::default();
+    files[0].store = faults.around(inner);
+    let table = ParquetTable::open(files, options).await.unwrap();
+    faults.take_reads();
+    (faults, table)
 }
 
 #[tokio::test]
 async fn neighbours_are_read_in_one_request_and_each_on_condition() {
     let file = write(&[rows(0..300)], row_groups(100));
-    let (recorder, table) = Recorder::table(file.clone(), options(100)).await;
+    let (faults, table) = table_with_faults(file.clone(), options(100)).await;
     let found = read_pages(&table, &all_pages(&table)).await;
     assert!(found.iter().all(Result::is_ok));
-    assert_eq!(recorder.ranges().len(), 1, "{:?}", recorder.ranges());
-    assert!(recorder.requests.lock().unwrap()[0].if_match.is_some());
+    let reads = faults.take_reads();
+    assert_eq!(reads.len(), 1, "{reads:?}");
+    assert!(reads[0].if_match.is_some());
 }
 
 #[tokio::test]
@@ -142,21 +59,24 @@ async fn distant_pages_are_read_apart_and_come_in_the_order_asked_for() {
         .build();
     let keys = arrow_array::Int64Array::from_iter_values(0..3 * 65_536);
     let batch = arrow_array::RecordBatch::try_from_iter([("key", Arc::new(keys) as _)]).unwrap();
-    let (recorder, table) = Recorder::table(write(&[batch], properties), options(65_536)).await;
+    let file = write(&[batch], properties);
+    let (faults, table) = table_with_faults(file, options(65_536)).await;
     let asked = [PageIndex(2), PageIndex(0), PageIndex(2)];
     let found = read_pages(&table, &asked).await;
-    assert_eq!(recorder.ranges().len(), 2);
+    let range = |read: GetOptions| match read.range {
+        Some(GetRange::Bounded(range)) => range,
+        other => panic!("{other:?}"),
+    };
+    let ranges: Vec<_> = faults.take_reads().into_iter().map(range).collect();
+    assert_eq!(ranges.len(), 2);
     let sizes: Vec<_> = found.iter().map(|bytes| bytes.as_ref().unwrap().len() as u64).collect();
     assert_eq!(sizes, asked.map(|page| table.layout().bytes_of(page)));
     assert_eq!(found[0].as_ref().unwrap(), found[2].as_ref().unwrap());
     assert_ne!(found[0].as_ref().unwrap(), found[1].as_ref().unwrap());
 
     // One request fails: only its pages do.
-    let last = recorder.ranges().into_iter().max_by_key(|range| range.start).unwrap();
-    recorder.set_fault(move |range, result| match range == last {
-        true => Err(Error::Generic { store: "Recorder", source: "on purpose".into() }),
-        false => Ok(result),
-    });
+    let last = ranges.into_iter().max_by_key(|range| range.start).unwrap();
+    faults.judge(move |range| if *range == last { Fate::Fail } else { Fate::Answer });
     let found = read_pages(&table, &[PageIndex(0), PageIndex(2)]).await;
     assert!(found[0].is_ok());
     let error = found[1].as_ref().unwrap_err();
@@ -164,20 +84,24 @@ async fn distant_pages_are_read_apart_and_come_in_the_order_asked_for() {
     assert!(error.to_string().contains("on purpose"), "{error}");
 }
 
+fn zeroes(bytes: u64) -> GetResultPayload {
+    let bytes = Bytes::from(vec![0; bytes as usize]);
+    GetResultPayload::Stream(futures::stream::iter([Ok(bytes)]).boxed())
+}
+
 #[tokio::test]
 async fn a_short_body_is_truncated() {
-    let (recorder, table) =
-        Recorder::table(write(&[rows(0..100)], row_groups(100)), options(100)).await;
-    for cut_range in [false, true] {
-        recorder.set_fault(move |range, mut result| {
-            let half = (range.end - range.start) / 2;
-            if cut_range {
-                result.range.end = range.start + half;
-            }
-            let bytes = Bytes::from(vec![0; half as usize]);
-            result.payload = GetResultPayload::Stream(futures::stream::iter([Ok(bytes)]).boxed());
-            Ok(result)
-        });
+    let file = write(&[rows(0..100)], row_groups(100));
+    let (faults, table) = table_with_faults(file, options(100)).await;
+    let short_bodies: [fn(&mut GetResult); 2] = [
+        |result| result.payload = zeroes((result.range.end - result.range.start) / 2),
+        |result| {
+            result.range.end -= (result.range.end - result.range.start) / 2;
+            result.payload = zeroes(result.range.end - result.range.start);
+        },
+    ];
+    for short_body in short_bodies {
+        faults.all(Fate::Changed(short_body));
         let found = read_pages(&table, &[PageIndex(0), PageIndex(1)]).await;
         for error in found.into_iter().map(Result::unwrap_err) {
             assert!(
@@ -213,21 +137,18 @@ async fn a_changed_or_missing_file_is_never_read() {
 
 #[tokio::test]
 async fn a_change_is_noticed_if_the_store_ignores_conditions() {
-    let (recorder, table) =
-        Recorder::table(write(&[rows(0..100)], row_groups(100)), options(100)).await;
-    let changes: [fn(&mut ObjectMeta); 3] = [
-        |meta| meta.size += 1,
-        |meta| meta.e_tag = Some("another".to_owned()),
-        |meta| {
-            meta.e_tag = None;
-            meta.last_modified += std::time::Duration::from_secs(5);
+    let file = write(&[rows(0..100)], row_groups(100));
+    let (faults, table) = table_with_faults(file, options(100)).await;
+    let changes: [fn(&mut GetResult); 3] = [
+        |result| result.meta.size += 1,
+        |result| result.meta.e_tag = Some("another".to_owned()),
+        |result| {
+            result.meta.e_tag = None;
+            result.meta.last_modified += std::time::Duration::from_secs(5);
         },
     ];
     for change in changes {
-        recorder.set_fault(move |_, mut result| {
-            change(&mut result.meta);
-            Ok(result)
-        });
+        faults.all(Fate::Changed(change));
         let error = read_pages(&table, &[PageIndex(0)]).await.remove(0).unwrap_err();
         assert!(matches!(error, ReadError::Changed { .. }), "{error}");
     }

@@ -16,13 +16,12 @@ use coscan_core::{ChunkIndex, PageIndex};
 use coscan_storage::table::{
     DecodeError, FileOptions, ParquetTable, ReadError, TableError, TableFile, put_together,
 };
+use coscan_testing::{parquet_file, table_file};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::file::properties::WriterProperties;
-use url::Url;
 
 pub(crate) fn options(chunk_rows: u64) -> FileOptions {
     FileOptions { chunk_rows, ..FileOptions::default() }
@@ -147,17 +146,14 @@ fn maps(rows: Range<i64>) -> ArrayRef {
 
 /// A file with these batches. Row groups end as the properties say.
 pub(crate) fn write(batches: &[RecordBatch], properties: WriterProperties) -> Bytes {
-    let mut file = Vec::new();
-    let mut writer =
-        ArrowWriter::try_new(&mut file, batches[0].schema(), Some(properties)).unwrap();
-    for batch in batches {
-        // Batches are written in small steps, so that data pages may end often.
-        for start in (0..batch.num_rows()).step_by(64) {
-            writer.write(&batch.slice(start, 64.min(batch.num_rows() - start))).unwrap();
-        }
-    }
-    writer.close().unwrap();
-    file.into()
+    // Batches are written in small steps, so that data pages may end often.
+    let steps = batches.iter().flat_map(|batch| {
+        let starts = (0..batch.num_rows()).step_by(64);
+        starts.map(|start| batch.slice(start, 64.min(batch.num_rows() - start)))
+    });
+    // The first step gives the columns of a file without rows.
+    let steps = std::iter::once(batches[0].slice(0, 0)).chain(steps);
+    parquet_file(&steps.collect::<Vec<_>>(), properties).into()
 }
 
 /// Properties for row groups of `rows` rows.
@@ -179,11 +175,10 @@ pub(crate) async fn store(files: &[Bytes]) -> (Arc<InMemory>, Vec<TableFile>) {
     let store = Arc::new(InMemory::new());
     let mut table_files = Vec::new();
     for (position, file) in files.iter().enumerate() {
-        let path = Path::from(format!("table/{position}.parquet"));
-        store.put(&path, file.clone().into()).await.unwrap();
-        let meta = store.head(&path).await.unwrap();
-        let store: Arc<dyn ObjectStore> = Arc::clone(&store) as _;
-        table_files.push(TableFile { store, store_url: Url::parse("memory:///").unwrap(), meta });
+        let path = format!("table/{position}.parquet");
+        store.put(&Path::from(&*path), file.clone().into()).await.unwrap();
+        let shared: Arc<dyn ObjectStore> = Arc::clone(&store) as _;
+        table_files.push(table_file(&shared, &path).await);
     }
     (store, table_files)
 }

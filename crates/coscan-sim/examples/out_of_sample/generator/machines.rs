@@ -1,8 +1,9 @@
 //! Machines: cores, pools and disks.
 
+use coscan_sim::Random;
+
 use super::tables::Table;
 use super::{between, count_between};
-use crate::random::Random;
 
 /// The least number of chunks of the widest table that fit into every pool.
 const POOL_CHUNKS_MIN: f64 = 6.0;

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use coscan_sim::Random;
+
 use super::tables::Table;
 use super::{Part, between, count_between, two_digits};
-use crate::random::Random;
 
 /// A query of the file.
 pub(super) struct Query {

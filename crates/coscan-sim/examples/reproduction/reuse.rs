@@ -4,15 +4,7 @@
 /// [CS07 §3, formula 1 and Figure 2]; all numbers are in chunks.
 ///
 /// A scan in order can use one chunk at a time only, which a pool holds with the probability `pool / table`.
-///
-/// # Example
-/// A tenth of a table, and a pool of a tenth: more likely than not.
-/// ```
-/// assert!(coscan_sim::experiment::reuse_probability(100, 10, 10) > 0.5);
-/// assert_eq!(coscan_sim::experiment::reuse_probability(100, 91, 10), 1.0);
-/// ```
-#[must_use]
-pub fn reuse_probability(table: u32, query: u32, pool: u32) -> f64 {
+pub(crate) fn reuse_probability(table: u32, query: u32, pool: u32) -> f64 {
     let table = f64::from(table);
     let useless = table - f64::from(query);
     let all_useless: f64 = (0..pool)
@@ -23,8 +15,9 @@ pub fn reuse_probability(table: u32, query: u32, pool: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use coscan_sim::Random;
+
     use super::*;
-    use crate::random::Random;
 
     #[test]
     fn agrees_with_drawing_pools() {
@@ -43,5 +36,6 @@ mod tests {
         let measured = f64::from(useful) / f64::from(draws);
         let expected = reuse_probability(table, query, pool);
         assert!((measured - expected).abs() < 0.01, "{measured} and {expected}");
+        assert_eq!(reuse_probability(100, 91, 10), 1.0);
     }
 }

@@ -1,7 +1,8 @@
 //! Tables: sizes and layouts.
 
+use coscan_sim::Random;
+
 use super::{between, count_between};
-use crate::random::Random;
 
 /// A table of the file.
 pub(super) struct Table {

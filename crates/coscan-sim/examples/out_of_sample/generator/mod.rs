@@ -2,7 +2,7 @@
 //!
 //! [`random_file`] writes a workload file as people write them (`docs/workloads.md`), so that each of them can be read,
 //! changed and run by itself. Sizes, speeds and times are drawn evenly on a logarithmic scale between bounds that stand
-//! below. The form of the file is that of [`crate::Spec::parse`].
+//! below. The form of the file is that of `coscan_sim::Spec::parse`.
 
 mod machines;
 mod queries;
@@ -10,14 +10,14 @@ mod tables;
 
 use std::fmt::Write as _;
 
-use crate::random::Random;
+use coscan_sim::Random;
 
 /// The workload file of a seed: one to three tables in row or column layout; a hard disk, an SSD, an array or an object
 /// store; 1 to 16 cores; a pool of 4 to 60 % of the tables; 2 to 20 streams of scans of all lengths, fast and slow,
 /// some in order; in some of them dashboards and lookups as well. What the file leaves open (which rows, which query,
-/// when) follows from the seed of [`crate::Case::workload`].
+/// when) follows from the seed of `coscan_sim::Case::workload`.
 #[must_use]
-pub fn random_file(seed: u64) -> String {
+pub(crate) fn random_file(seed: u64) -> String {
     let mut random = Random::new(seed);
     let tables = tables::draw(&mut random.fork());
     let machine = machines::draw(&mut random.fork(), &tables);
@@ -56,8 +56,9 @@ fn two_digits(number: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use coscan_sim::Spec;
+
     use super::*;
-    use crate::Spec;
 
     #[test]
     fn every_file_can_be_read_and_a_seed_always_gives_the_same() {

@@ -1,0 +1,59 @@
+//! Opens the tables of the server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use coscan_datafusion::SharedTableProvider;
+use datafusion::error::DataFusionError;
+
+use super::catalog::Tables;
+use super::{Engine, EngineError, errors};
+use crate::config::TableLocation;
+
+impl Engine {
+    /// Opens tables, which sessions see from [`replace_tables`](Self::replace_tables) on.
+    ///
+    /// # Errors
+    /// If tables cannot be opened. The error names all of them.
+    pub(crate) async fn opened_tables(
+        &self,
+        locations: &BTreeMap<String, TableLocation>,
+    ) -> Result<Tables, EngineError> {
+        let (mut tables, mut failures) = (Tables::new(), Vec::new());
+        for (name, location) in locations {
+            match self.open_table(name, location).await {
+                Ok(table) => {
+                    tables.insert(name.clone(), Arc::new(table));
+                }
+                Err(error) => {
+                    failures.push(format!("table {name}: {}", errors::from_engine(error)))
+                }
+            }
+        }
+        if failures.is_empty() { Ok(tables) } else { Err(EngineError::Tables(failures)) }
+    }
+
+    async fn open_table(
+        &self,
+        name: &str,
+        TableLocation { location, replicas }: &TableLocation,
+    ) -> Result<SharedTableProvider, DataFusionError> {
+        #[cfg(feature = "delta")]
+        if coscan_delta::is_table(self.coscan.stores(), location).await? {
+            if !replicas.is_empty() {
+                return datafusion::common::plan_err!(
+                    "a Delta table has no replicas; leave out those of {name}"
+                );
+            }
+            return coscan_delta::open(&self.coscan, self.coscan.stores(), name, location).await;
+        }
+        let location = std::slice::from_ref(location);
+        let mut table = SharedTableProvider::open_as(&self.coscan, name, location).await?;
+        for replica in replicas {
+            let location = std::slice::from_ref(replica);
+            let replica = SharedTableProvider::open(&self.coscan, location).await?;
+            table = table.with_replica(&replica).await?;
+        }
+        Ok(table)
+    }
+}
