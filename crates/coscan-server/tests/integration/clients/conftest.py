@@ -1,7 +1,7 @@
 """Where the server is, from the environment that main.rs sets.
 
 Tables: `numbers` (id from 0 on, word), `secrets` (the same), `kinds` (a column of each type; a row of values, one of
-others and one of NULLs). Ann reads `numbers`, Bob all tables, Root is an administrator.
+others and one of NULLs), `delta` (a Delta table). Ann reads `numbers`, Bob all tables, Root is an administrator.
 """
 
 import os

@@ -109,7 +109,7 @@ def test_metadata(adbc):
     [catalog] = adbc.adbc_get_objects(depth="columns").read_all().to_pylist()
     schemas = {schema["db_schema_name"]: schema for schema in catalog["catalog_db_schemas"]}
     tables = {table["table_name"]: table for table in schemas["public"]["db_schema_tables"]}
-    assert set(tables) == {"kinds", "numbers", "secrets"}
+    assert set(tables) == {"delta", "kinds", "numbers", "secrets"}
     assert [column["column_name"] for column in tables["numbers"]["table_columns"]] == ["id", "word"]
     assert [column["ordinal_position"] for column in tables["numbers"]["table_columns"]] == [1, 2]
     [catalog] = adbc.adbc_get_objects(depth="tables", table_name_filter="num%").read_all().to_pylist()

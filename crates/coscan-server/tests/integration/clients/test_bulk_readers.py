@@ -51,7 +51,7 @@ def test_adbc_metadata():
         [catalog] = connection.adbc_get_objects(depth="all", catalog_filter="coscan").read_all().to_pylist()
         schemas = {schema["db_schema_name"]: schema for schema in catalog["catalog_db_schemas"]}
         tables = {table["table_name"]: table for table in schemas["public"]["db_schema_tables"]}
-        assert set(tables) == {"kinds", "numbers", "secrets"}
+        assert set(tables) == {"delta", "kinds", "numbers", "secrets"}
         assert [column["column_name"] for column in tables["numbers"]["table_columns"]] == ["id", "word"]
         assert tables["numbers"]["table_constraints"] == []
 

@@ -298,7 +298,7 @@ def test_sqlalchemy():
     engine = sqlalchemy.create_engine("postgresql+psycopg://bob@/coscan")
     with engine.connect() as connection:
         inspector = sqlalchemy.inspect(connection)
-        assert inspector.get_table_names() == ["kinds", "numbers", "secrets"]
+        assert inspector.get_table_names() == ["delta", "kinds", "numbers", "secrets"]
         columns = inspector.get_columns("numbers")
         assert [(column["name"], str(column["type"])) for column in columns] == [("id", "BIGINT"), ("word", "TEXT")]
         assert inspector.get_pk_constraint("numbers")["constrained_columns"] == []
