@@ -72,13 +72,9 @@ impl Snapshots {
         first: TableSnapshot,
     ) -> Result<Self> {
         let opened = opener.open(&first).await?;
-        Ok(Self::fixed(opener, first, opened).refreshed_from(Some(source)))
-    }
-
-    /// The same snapshot, followed by those of this source.
-    fn refreshed_from(self, source: Option<Arc<dyn SnapshotSource>>) -> Self {
-        let may_change = source.as_ref().is_some_and(|source| source.may_change_columns());
-        Self { columns: self.columns.filter(|_| !may_change), source, ..self }
+        let fixed = Self::fixed(opener, first, opened);
+        let columns = fixed.columns.clone().filter(|_| !source.may_change_columns());
+        Ok(Self { columns, source: Some(source), ..fixed })
     }
 
     /// A table of the files of the current snapshot in these orders. Its files are fixed.
@@ -104,8 +100,9 @@ impl Snapshots {
         let source = self.opener.open(&snapshot).await?;
         replica::check_columns(table, &source, true)?;
         replica::check_rows(table, &source)?;
+        // Later snapshots are read with the columns of the table, too, whatever columns they have.
         let later = self.source.clone();
-        Ok(Self::fixed(self.opener.clone(), snapshot, source).refreshed_from(later))
+        Ok(Self { source: later, ..Self::fixed(self.opener.clone(), snapshot, source) })
     }
 
     /// The snapshot for a query that is planned now.
