@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use coscan_runtime::core::{Order, PolicyKind, SplitMix64};
 use coscan_runtime::storage::table::{DeletedRows, ParquetTable};
-use coscan_runtime::{BufferManager, ScanRequest, SharedTable};
+use coscan_runtime::{BufferManager, Options, ScanRequest, SharedTable};
 use futures::future::join_all;
 
-use crate::common::{CHUNK_ROWS, Fixture, LARGE, assert_free, ids, in_time, manager, sorted};
+use crate::common::{
+    CHUNK_ROWS, Fixture, LARGE, assert_free, ids, in_time, manager, manager_with, sorted,
+};
 
 const CHUNKS: u64 = 8;
 const ROWS: u64 = CHUNKS * CHUNK_ROWS;
@@ -73,7 +75,10 @@ async fn each_row_that_is_left_comes_once() {
     for seed in 0..60 {
         let mut random = SplitMix64(seed);
         let kind = PolicyKind::ALL[seed as usize % PolicyKind::ALL.len()];
-        let manager = manager(kind, LARGE);
+        // A chunk gives several batches.
+        let batch_rows = 100 + random.below(400) as usize;
+        let options = Options { batch_rows, ..Options::with_memory_bytes(LARGE).policy(kind) };
+        let manager = manager_with(options);
         let table = Fixture::new(ROWS).await.table().await;
         let versions = (0..3).map(|version| {
             let deleted = if version == 0 { Vec::new() } else { random_rows(&mut random) };
