@@ -75,6 +75,9 @@ pub(crate) struct Flags {
     /// Memory for the operators of a query; by default half of all memory [limits.query_memory_max]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
     query_memory_max: Option<u64>,
+    /// Memory for the operators of all queries of a user; by default three quarters of all memory [limits.user_memory_max]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
+    user_memory_max: Option<u64>,
     /// How long a client may take no bytes of its result; by default 5min [limits.result_stall_max]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     result_stall_max: Option<Duration>,
@@ -159,6 +162,7 @@ impl Flags {
         set(&mut limits.planning_time_max, self.planning_time_max);
         limits.query_time_max = self.query_time_max.or(limits.query_time_max);
         limits.query_memory_max = self.query_memory_max.or(limits.query_memory_max);
+        limits.user_memory_max = self.user_memory_max.or(limits.user_memory_max);
         set(&mut limits.result_stall_max, self.result_stall_max);
         limits.idle_max = self.idle_max.or(limits.idle_max);
         set(&mut limits.connections_max, self.connections_max);

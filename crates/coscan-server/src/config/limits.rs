@@ -27,6 +27,10 @@ pub struct Limits {
     /// The maximum bytes that the operators of a query may hold. Default: half of the server's memory.
     #[serde(deserialize_with = "bytes_option")]
     pub query_memory_max: Option<u64>,
+    /// The maximum bytes that the operators of all queries of a user may hold, so that the queries of others always find
+    /// some. Default: three quarters of the server's memory; no limit on a server without users.
+    #[serde(deserialize_with = "bytes_option")]
+    pub user_memory_max: Option<u64>,
     /// The time after which a query is cancelled if its client reads no bytes of the result. Default: 5 minutes.
     #[serde(deserialize_with = "duration")]
     pub result_stall_max: Duration,
@@ -59,6 +63,7 @@ impl Default for Limits {
             planning_time_max: Duration::from_secs(60),
             query_time_max: None,
             query_memory_max: None,
+            user_memory_max: None,
             result_stall_max: Duration::from_secs(300),
             idle_max: None,
             connections_max: 1100,
@@ -100,6 +105,9 @@ impl Limits {
         );
         if self.query_memory_max == Some(0) {
             errors.push("limits.query_memory_max is 0; leave it out for the default".to_owned());
+        }
+        if self.user_memory_max == Some(0) {
+            errors.push("limits.user_memory_max is 0; leave it out for the default".to_owned());
         }
         errors
     }

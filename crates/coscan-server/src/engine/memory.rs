@@ -1,8 +1,9 @@
 //! The memory of one query, which is a part of the server's memory with its own limit.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
@@ -11,10 +12,40 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+/// The memory that the operators of each user's queries hold, of those users that run any.
+#[derive(Debug, Default)]
+pub(super) struct UserMemories(Mutex<HashMap<Arc<str>, Weak<UserMemory>>>);
+
+/// The memory that the operators of a user's queries hold, of which other users' queries need some.
+#[derive(Debug)]
+pub(super) struct UserMemory {
+    user: Arc<str>,
+    limit_bytes: usize,
+    held_bytes: AtomicUsize,
+}
+
+impl UserMemories {
+    /// The memory of a user, which all queries share that run at the same time.
+    pub(super) fn of(&self, user: &str, limit_bytes: u64) -> Arc<UserMemory> {
+        let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(memory) = memories.get(user).and_then(Weak::upgrade) {
+            return memory;
+        }
+        memories.retain(|_, memory| memory.strong_count() > 0);
+        let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
+        let user: Arc<str> = user.into();
+        let memory = UserMemory { user, limit_bytes, held_bytes: AtomicUsize::new(0) };
+        let memory = Arc::new(memory);
+        memories.insert(Arc::clone(&memory.user), Arc::downgrade(&memory));
+        memory
+    }
+}
+
 /// The memory that the operators of one query hold.
 #[derive(Debug)]
 pub(super) struct QueryMemory {
     server: Arc<dyn MemoryPool>,
+    user: Arc<UserMemory>,
     limit_bytes: usize,
     held_bytes: AtomicUsize,
     /// Whether its aggregates collect values. They make their result, which is as large as their state, in one step
@@ -25,11 +56,18 @@ pub(super) struct QueryMemory {
 impl QueryMemory {
     pub(super) fn new(
         server: Arc<dyn MemoryPool>,
+        user: Arc<UserMemory>,
         limit_bytes: u64,
         collects_values: bool,
     ) -> Self {
         let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
-        Self { server, limit_bytes, held_bytes: AtomicUsize::new(0), collects_values }
+        let held_bytes = AtomicUsize::new(0);
+        Self { server, user, limit_bytes, held_bytes, collects_values }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.user.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// The bytes of an operator's state, together with those of a result that it does not reserve.
@@ -38,6 +76,19 @@ impl QueryMemory {
         let copies = if self.collects_values && is_aggregate() { 2 } else { 1 };
         state_bytes.saturating_mul(copies)
     }
+}
+
+/// Adds to bytes that are held, up to a limit.
+///
+/// # Errors
+/// The bytes that are held, if more would be too many.
+fn try_add(
+    held: &AtomicUsize,
+    additional: usize,
+    limit: usize,
+) -> std::result::Result<usize, usize> {
+    let fits = |held: usize| held.checked_add(additional).filter(|held| *held <= limit);
+    held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
 }
 
 /// Whether a plan has aggregates that collect values.
@@ -73,32 +124,41 @@ impl MemoryPool for QueryMemory {
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         let additional = self.with_result(reservation, additional);
         self.held_bytes.fetch_add(additional, Ordering::Relaxed);
+        self.user.held_bytes.fetch_add(additional, Ordering::Relaxed);
         self.server.grow(reservation, additional);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         let shrink = self.with_result(reservation, shrink);
-        self.held_bytes.fetch_sub(shrink, Ordering::Relaxed);
+        self.give_back(shrink);
         self.server.shrink(reservation, shrink);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let additional = self.with_result(reservation, additional);
-        let fits =
-            |held: usize| held.checked_add(additional).filter(|held| *held <= self.limit_bytes);
-        let held = self.held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
-        if let Err(held) = held {
+        let consumer = || {
+            let (operator, more) = (reservation.consumer().name(), human_readable_size(additional));
+            format!("{operator} needs {more} more")
+        };
+        if let Err(held) = try_add(&self.held_bytes, additional, self.limit_bytes) {
             return Err(DataFusionError::ResourcesExhausted(format!(
-                "the query holds {} and may hold {}; {} needs {} more. Raise `query_memory_max` or `coscan.memory_limit`",
+                "the query holds {} and may hold {}; {}. Raise `query_memory_max` or `coscan.memory_limit`",
                 human_readable_size(held),
                 human_readable_size(self.limit_bytes),
-                reservation.consumer().name(),
-                human_readable_size(additional),
+                consumer(),
             )));
         }
-        self.server.try_grow(reservation, additional).inspect_err(|_| {
+        if let Err(held) = try_add(&self.user.held_bytes, additional, self.user.limit_bytes) {
             self.held_bytes.fetch_sub(additional, Ordering::Relaxed);
-        })
+            return Err(DataFusionError::ResourcesExhausted(format!(
+                "the queries of user {} hold {} and may hold {}; {}. Raise `user_memory_max`, or run fewer at once",
+                self.user.user,
+                human_readable_size(held),
+                human_readable_size(self.user.limit_bytes),
+                consumer(),
+            )));
+        }
+        self.server.try_grow(reservation, additional).inspect_err(|_| self.give_back(additional))
     }
 
     fn reserved(&self) -> usize {
@@ -130,18 +190,50 @@ mod tests {
 
     use super::*;
 
+    fn memory_of(users: &UserMemories, user: &str) -> Arc<UserMemory> {
+        users.of(user, 700)
+    }
+
+    #[test]
+    fn all_queries_of_a_user_hold_no_more_than_the_users_limit() {
+        let server: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1000));
+        let users = UserMemories::default();
+        let query = |user: &str| {
+            let user = memory_of(&users, user);
+            let query = QueryMemory::new(Arc::clone(&server), user, 600, false);
+            MemoryConsumer::new("sort").register(&(Arc::new(query) as Arc<dyn MemoryPool>))
+        };
+        let (first, second, of_other) = (query("ann"), query("ann"), query("bob"));
+        first.try_grow(400).unwrap();
+        let error = second.try_grow(301).unwrap_err().to_string();
+        assert!(error.contains("user ann") && error.contains("user_memory_max"), "{error}");
+        second.try_grow(300).unwrap();
+        of_other.try_grow(300).unwrap();
+        assert!(of_other.try_grow(100).is_err(), "the server has no more");
+        assert_eq!(memory_of(&users, "bob").held_bytes.load(Ordering::Relaxed), 300);
+        drop((first, of_other));
+        second.try_grow(100).unwrap();
+        assert_eq!(memory_of(&users, "ann").held_bytes.load(Ordering::Relaxed), 400);
+        drop(second);
+        assert_eq!(memory_of(&users, "ann").held_bytes.load(Ordering::Relaxed), 0);
+    }
+
+    fn unlimited() -> Arc<UserMemory> {
+        UserMemories::default().of("ann", u64::MAX)
+    }
+
     #[test]
     fn a_query_holds_no_more_than_its_limit_and_the_server_counts_it() {
         let server: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1000));
         let query: Arc<dyn MemoryPool> =
-            Arc::new(QueryMemory::new(Arc::clone(&server), 600, false));
+            Arc::new(QueryMemory::new(Arc::clone(&server), unlimited(), 600, false));
         let reservation = MemoryConsumer::new("sort").register(&query);
         reservation.try_grow(500).unwrap();
         assert_eq!(server.reserved(), 500);
         let error = reservation.try_grow(200).unwrap_err().to_string();
         assert!(error.contains("query_memory_max"), "{error}");
         let other: Arc<dyn MemoryPool> =
-            Arc::new(QueryMemory::new(Arc::clone(&server), 900, false));
+            Arc::new(QueryMemory::new(Arc::clone(&server), unlimited(), 900, false));
         let beside = MemoryConsumer::new("join").register(&other);
         assert!(beside.try_grow(501).is_err());
         assert_eq!((other.reserved(), server.reserved()), (0, 500));
@@ -159,7 +251,7 @@ mod tests {
             (false, "AggregateStream[0]", 1),
         ] {
             let server: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1000));
-            let query = QueryMemory::new(Arc::clone(&server), 600, collects_values);
+            let query = QueryMemory::new(Arc::clone(&server), unlimited(), 600, collects_values);
             let query: Arc<dyn MemoryPool> = Arc::new(query);
             let reservation = MemoryConsumer::new(operator).register(&query);
             assert!(reservation.try_grow(600 / copies + 1).is_err(), "{operator}");

@@ -77,6 +77,7 @@ pub use catalog::{CATALOG, SCHEMA};
 pub use constant_settings::SERVER_VERSION;
 pub(crate) use decimals::decimal_digits;
 pub use login::{LoginError, Proof};
+use memory::UserMemories;
 use parsing::Parser;
 pub(crate) use pg_catalog::is_list_of_oids;
 pub use plan::{Planned, Sql};
@@ -110,6 +111,7 @@ pub struct Engine {
     /// The processors, which are shared among the users of these threads.
     turns: Arc<Turns>,
     allocations: Arc<AllocationWatch>,
+    user_memories: UserMemories,
     /// Threads for statements that need no slot.
     light_threads: QueryThreads,
     /// Limits concurrent checks of passwords. Each takes some milliseconds of processor time, and clients that are not
@@ -191,6 +193,7 @@ impl Engine {
             pools: QueryPools::new(cores).map_err(EngineError::Threads)?,
             turns: Turns::new(cores),
             allocations: AllocationWatch::new(manager),
+            user_memories: UserMemories::default(),
             light_threads: QueryThreads::new(LIGHT_THREADS).map_err(EngineError::Threads)?,
             password_checks: Semaphore::new(PASSWORD_CHECKS_MAX),
         })

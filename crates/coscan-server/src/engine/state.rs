@@ -49,8 +49,15 @@ impl Engine {
         let manager = self.manager();
         let limit = self.limits.query_memory_max.unwrap_or(manager.options().memory_bytes / 2);
         let limit = session.settings().memory_limit().map_or(limit, |own| own.min(limit));
+        let of_user = match self.limits.user_memory_max {
+            Some(limit) => limit,
+            None if self.users.check_passwords() => manager.options().memory_bytes / 4 * 3,
+            None => u64::MAX,
+        };
+        let user = self.user_memories.of(&session.user.name, of_user);
         let server = SharedMemoryPool::of_manager(manager);
-        runtime.memory_pool = Arc::new(QueryMemory::new(server, limit, collects_values(plan)));
+        let memory = QueryMemory::new(server, user, limit, collects_values(plan));
+        runtime.memory_pool = Arc::new(memory);
         QueryEnvironment { id, runtime: Arc::new(runtime) }
     }
 }
