@@ -38,6 +38,11 @@ pub(crate) fn from_open(error: OpenError) -> DataFusionError {
     }
 }
 
+/// Converts the error of a database.
+pub(crate) fn from_database(error: coscan_database::Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
 /// Converts the error of files that do not form a table.
 pub(crate) fn from_table(error: TableError) -> DataFusionError {
     DataFusionError::External(Box::new(error))

@@ -24,9 +24,10 @@
 //!   configuration, and `error` has the errors.
 //! - `tables`: `CREATE EXTERNAL TABLE … STORED AS PARQUET` (`factory`, `format`) makes a [`SharedTableProvider`]
 //!   (`provider`). Its `snapshots` come from a [`SnapshotSource`] (`snapshot_source`; `listing`, `location`, `hive`),
-//!   and their files are opened (`opener`) when the table is made and refreshed. A `statement` sees one of them
-//!   (`pinned`), or an earlier one that it names (`time_travel`). A `replica` has the same rows in other files. Plans
+//!   and their files are opened (`opener`) when the table is made and refreshed. A statement sees the
+//!   `newest` one (`pinned`, by `pinning`), or an earlier one that it names (`time_travel`). A `replica` has the same rows in other files. Plans
 //!   read a `source` with `statistics` and an `order`, which is kept as long as there is memory (`cached_source`).
+//! - `managed`: tables that statements change ([`ManagedDatabase`]). `dml` makes the changes.
 //! - `datafusion_tables`: tables that DataFusion makes of Parquet files, and files that queries name (`named_files`),
 //!   are shared while a query is planned (`planner`, `listing_table`). The `file_list` of the query becomes a source,
 //!   and is kept for the next query (`file_list_cache`).
@@ -49,12 +50,15 @@
 
 mod chunkwise;
 mod datafusion_tables;
+mod dml;
 mod error;
 mod execution;
+mod managed;
 mod memory;
 mod operator;
 mod optimizer;
 mod options;
+mod pinning;
 mod planning;
 mod query_id;
 mod session;
@@ -65,6 +69,9 @@ mod tables;
 pub use datafusion_tables::named_files::enable_url_table;
 pub use error::QueryError;
 pub use execution::exec::SharedScanExec;
+pub use managed::database::ManagedDatabase;
+pub use managed::statements::{ManagedStatement, run_managed_statement};
+pub use managed::table::ManagedTable;
 pub use memory::SharedMemoryPool;
 pub use options::CoscanOptions;
 pub use query_id::QueryId;

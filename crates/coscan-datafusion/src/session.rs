@@ -11,6 +11,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionContext;
 
 use crate::datafusion_tables::planner::SharingPlanner;
+use crate::dml::rule::RewriteDml;
 use crate::memory::SharedMemoryPool;
 use crate::optimizer::changed_rows::ChangedRows;
 use crate::optimizer::clustered_joins::CLUSTERED_JOINS;
@@ -61,6 +62,7 @@ impl CoscanOptions {
     /// - `CREATE EXTERNAL TABLE … STORED AS PARQUET` makes shared tables.
     /// - The engine's own tables of Parquet files ([`ListingTable`]: `register_parquet`, `read_parquet`, names of files
     ///   in SQL) are shared where possible.
+    /// - INSERT, UPDATE, DELETE and MERGE change [managed tables](crate::ManagedDatabase).
     /// - Operators draw on the memory budget of the manager.
     /// - URLs without a store in the session are resolved in coscan's stores.
     /// - An optimizer rule keeps small queries in one task.
@@ -98,7 +100,12 @@ impl CoscanOptions {
         logical_rules.push(Arc::new(ChangedRows));
         existing.config_mut().set_extension(Arc::new(self));
         SessionSettings::add_to(existing.config_mut());
-        let mut installed = SessionStateBuilder::new_from_existing(existing)
+        let mut builder = SessionStateBuilder::new_from_existing(existing);
+        if let Some(analyzer) = builder.analyzer() {
+            analyzer.rules.retain(|rule| rule.name() != RewriteDml::NAME);
+            analyzer.rules.insert(0, Arc::new(RewriteDml));
+        }
+        let mut installed = builder
             .with_session_id(state.session_id().to_owned())
             .with_runtime_env(Arc::new(runtime))
             .with_table_factory(FILE_TYPE.to_owned(), factory)

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use coscan_storage::table::{ColumnTypes, DeletedRows};
+use coscan_storage::table::{ColumnTypes, FileChanges};
 use datafusion::error::Result;
 use delta_kernel::history_manager::{HistoryCommitType, latest_version_as_of};
 use delta_kernel::scan::state::{DvInfo, ScanFile};
 use delta_kernel::snapshot::{Snapshot, SnapshotRef};
 use delta_kernel::table_features::ColumnMappingMode;
-use delta_kernel::{Engine, FileMeta, KernelResult, Version};
+use delta_kernel::{Engine, FileMeta, KernelError, KernelResult, Version};
 use delta_kernel_default_engine::DefaultEngine;
 use delta_kernel_default_engine::executor::tokio::TokioBackgroundExecutor;
 use object_store::ObjectStore;
@@ -27,7 +27,7 @@ pub(crate) struct Log {
     /// The newest version that was read, from which newer ones are read, with its commit.
     newest: Mutex<Option<(SnapshotRef, Option<FileMeta>)>>,
     /// The deletion vector that was read last of each data file, as long as a snapshot has it.
-    deletions: Mutex<HashMap<String, (DvInfo, Weak<DeletedRows>)>>,
+    deletions: Mutex<HashMap<String, (DvInfo, Weak<FileChanges>)>>,
 }
 
 /// A version of a table.
@@ -44,7 +44,7 @@ pub(crate) struct LoggedFile {
     pub(crate) location: Url,
     /// The text of its value of each partition column; `None` for NULL.
     pub(crate) partition_values: Vec<Option<String>>,
-    pub(crate) deleted_rows: Option<Arc<DeletedRows>>,
+    pub(crate) deleted_rows: Option<Arc<FileChanges>>,
 }
 
 impl Log {
@@ -164,7 +164,7 @@ impl Log {
     }
 
     /// The deleted rows of a file. Versions that have the same deletion vector share them.
-    fn deleted_rows(&self, path: String, vector: DvInfo) -> KernelResult<Option<Arc<DeletedRows>>> {
+    fn deleted_rows(&self, path: String, vector: DvInfo) -> KernelResult<Option<Arc<FileChanges>>> {
         if !vector.has_vector() {
             return Ok(None);
         }
@@ -175,7 +175,9 @@ impl Log {
             return Ok(Some(rows));
         }
         let Some(rows) = vector.get_row_indexes(&self.engine, &self.root)? else { return Ok(None) };
-        let rows: Arc<DeletedRows> = Arc::new(rows.into_iter().collect());
+        // How many rows the file has is known when it is opened.
+        let rows = FileChanges::from_deleted(u64::MAX, rows).map_err(KernelError::generic_err)?;
+        let rows = Arc::new(rows);
         lock(&self.deletions).insert(path, (vector, Arc::downgrade(&rows)));
         Ok(Some(rows))
     }

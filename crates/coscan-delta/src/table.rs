@@ -62,7 +62,7 @@ impl DeltaTable {
             let mut file = SnapshotFile::from(file);
             file.partition_values =
                 values.map(|(field, text)| value(field, text.as_deref())).collect::<Result<_>>()?;
-            file.deleted_rows = logged.deleted_rows;
+            file.changes = logged.deleted_rows;
             files.push(file);
         }
         Ok(TableSnapshot {

@@ -94,6 +94,17 @@ impl<V: Clone, K: Ord + Clone> Transaction<V, K> {
         Ok(())
     }
 
+    /// Counts a row as written without changing it, so that no other transaction can write it and commit first.
+    ///
+    /// # Errors
+    /// [`Error::RowOutOfRange`], [`Error::RowDeleted`] or [`Error::NoSuchInsert`] if the transaction does not see the row.
+    pub fn mark_written(&mut self, row: impl Into<RowId>) -> Result<(), Error> {
+        let row = row.into();
+        self.changes.check_row(row)?;
+        self.writes.add(row);
+        Ok(())
+    }
+
     /// The same transaction on a later version of the file. `since` are the rows written by each commit that is in `onto`
     /// and not in the snapshot.
     ///

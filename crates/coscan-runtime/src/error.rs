@@ -91,6 +91,14 @@ pub enum ScanError {
         /// Its name.
         column: String,
     },
+    /// A changed value does not have the type of its column.
+    #[error(
+        "the changes of the table do not fit its columns ({reason}); restore the table from a backup"
+    )]
+    ChangesNotMerged {
+        /// The reason.
+        reason: String,
+    },
     /// Queries hold so much memory that nothing could be read or decoded.
     #[error(
         "out of memory: {needed_bytes} bytes are needed for a chunk, but of the {budget_bytes} bytes of the \

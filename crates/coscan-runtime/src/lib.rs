@@ -24,6 +24,7 @@ mod observe;
 mod operator_memory;
 mod options;
 mod peers;
+mod program_memory;
 mod scans;
 mod sync;
 mod tables;

@@ -1,6 +1,6 @@
 //! The entry point: one manager for all queries that share.
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,14 +20,11 @@ use crate::lookup::first_rows::FirstRows;
 use crate::observe::metrics::ManagerReport;
 use crate::observe::recorder;
 use crate::observe::recording::Recording;
-use crate::operator_memory::OperatorMemory;
 use crate::options::{Options, OptionsError, cores};
 use crate::scans::request::ScanRequest;
 use crate::scans::scan::Scan;
 use crate::scans::stream::ScanStream;
 use crate::tables::footer_reader::FooterReader;
-use crate::tables::metadata_cache::CachedMetadata;
-use crate::tables::metadata_reservation::MetadataReservation;
 use crate::tables::table::SharedTable;
 
 /// Reads, caches and decodes for all scans of all tables registered with it.
@@ -115,22 +112,6 @@ impl BufferManager {
     #[must_use]
     pub fn is_open(&self, file: &TableFile, options: FileOptions) -> bool {
         self.driver.open_files().is_open(file, options)
-    }
-
-    /// Takes memory for a value in a [cache slot](Self::cache_slot) that queries can do without. Unused values of the
-    /// same type are dropped for it. All of them take at most an eighth of the budget. Returns `None` if there is no
-    /// memory.
-    #[must_use]
-    pub fn metadata_memory<T: Any + Send + Sync>(&self, bytes: u64) -> Option<MetadataReservation> {
-        let (memory, cache) = (self.driver.memory(), self.driver.metadata_cache());
-        MetadataReservation::try_optional(memory, cache, TypeId::of::<T>(), bytes)
-    }
-
-    /// A place for metadata that can be made again. It is dropped when memory is short while it is not in use. A value
-    /// is counted if it holds a [`MetadataReservation`].
-    #[must_use]
-    pub fn cache_slot<T: Any + Send + Sync>(&self) -> CachedMetadata<T> {
-        CachedMetadata::new(self.driver.metadata_cache())
     }
 
     /// A value that a program keeps with the manager, one of each type, made when first asked for. `make` must not call
@@ -249,22 +230,11 @@ impl BufferManager {
         FirstRows::start(&self.driver, table, request)
     }
 
-    /// The part of the budget that operators of queries draw on.
-    #[must_use]
-    pub fn operator_memory(&self) -> OperatorMemory {
-        OperatorMemory { driver: Arc::clone(&self.driver) }
-    }
-
     /// Whether a scan has waited for memory for more than a moment (10 ms). Queries then release the memory that they
     /// hold for rows that are not waited for.
     #[must_use]
     pub fn is_memory_short(&self) -> bool {
         self.driver.is_memory_short()
-    }
-
-    /// Waits until [memory is short](Self::is_memory_short).
-    pub async fn memory_shortage(&self) {
-        self.driver.memory_shortage().await;
     }
 
     /// Evicts all pages and decoded columns that no running scan needs.

@@ -43,6 +43,8 @@ Examples:
   coscan sql -t trips=trips/ --format csv -f daily.sql > daily.csv
   coscan sql -t trips=trips/ --jobs 8 -f daily.sql -f weekly.sql -f cities.sql
                                                    three scripts at the same time: data that all need is read once
+  coscan sql -d trips.db -e \"CREATE TABLE trips AS SELECT * FROM 'trips/'\" -e \"DELETE FROM trips WHERE fare < 0\"
+                                                   a database whose tables statements change
   coscan sql -e \"SELECT count(*) FROM 'trips/'\"    a query may name files, also as URLs: FROM 's3://bucket/trips/'
 
 Statements in addition to those of DataFusion:
@@ -69,6 +71,13 @@ pub(crate) struct Sql {
     /// A table: its name, and a file, directory, pattern or URL of Parquet files, or the directory of a Delta Lake table
     #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
     tables: Vec<(String, String)>,
+    /// A directory with a database, whose tables statements change; it is created if it does not exist
+    ///
+    /// CREATE TABLE makes a table there, INSERT, UPDATE, DELETE, MERGE and TRUNCATE change it, DROP TABLE drops it. What a
+    /// statement has changed is durable when it has returned. BEGIN, COMMIT and ROLLBACK make one transaction of several
+    /// statements. One process has a database open at a time.
+    #[arg(short, long, value_name = "DIRECTORY")]
+    database: Option<PathBuf>,
     /// A replica of a table of --table: its name, and other files with the same rows, in another order or other row
     /// groups; may be given several times
     ///
@@ -104,6 +113,9 @@ impl Sql {
             return Err(
                 format!("--replica names table {name}; add it with --table {name}=URL").into()
             );
+        }
+        if let Some(directory) = &self.database {
+            session.open_database(directory).await?;
         }
         for (name, url) in &self.tables {
             let replicas = self.replicas.iter().filter(|(of, _)| of == name);

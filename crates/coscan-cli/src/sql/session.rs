@@ -1,18 +1,21 @@
 //! A DataFusion session whose Parquet tables are shared.
 
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::time::Instant;
 
 use coscan_core::PolicyKind;
-#[cfg(feature = "delta")]
-use coscan_datafusion::CoscanOptions;
-use coscan_datafusion::QueryError;
+use coscan_datafusion::{
+    CoscanOptions, ManagedDatabase, ManagedStatement, QueryError, run_managed_statement,
+};
 use coscan_runtime::{BufferManager, ManagerReport, Options};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::TableReference;
 use datafusion::error::{DataFusionError, Result as EngineResult};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::memory::MemoryStream;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion::sql::parser::DFParserBuilder;
+use datafusion::sql::parser::{DFParserBuilder, Statement};
 use futures::StreamExt;
 
 use crate::Failure;
@@ -27,6 +30,8 @@ pub(super) struct Session {
     manager: BufferManager,
     /// The names of the tables that were added as files.
     tables: Vec<String>,
+    /// The database whose tables it has, if there is one.
+    database: Option<ManagedDatabase>,
     /// The prefix of messages on its statements, if several sessions run.
     name: Option<String>,
     pub(super) format: Format,
@@ -44,6 +49,7 @@ impl Session {
             context,
             manager,
             tables: Vec::new(),
+            database: None,
             name: None,
             format: Format::Table,
             rows_max: None,
@@ -56,10 +62,14 @@ impl Session {
     pub(super) async fn another(&self, name: &str) -> Result<Self, Failure> {
         let context = new_context(&self.manager).map_err(QueryError::from)?;
         self.copy_tables_to(&context).await.map_err(QueryError::from)?;
+        if let Some(database) = &self.database {
+            database.add_to(&context).map_err(QueryError::from)?;
+        }
         Ok(Self {
             context,
             manager: self.manager.clone(),
             tables: self.tables.clone(),
+            database: self.database.clone(),
             name: Some(name.to_owned()),
             ..*self
         })
@@ -71,6 +81,16 @@ impl Session {
             let provider = self.context.table_provider(table.clone()).await?;
             context.register_table(table, provider)?;
         }
+        Ok(())
+    }
+
+    /// Opens the database of a directory, and adds its tables.
+    pub(super) async fn open_database(&mut self, directory: &Path) -> Result<(), Failure> {
+        let coscan = CoscanOptions::new(&self.manager);
+        let database = ManagedDatabase::open(coscan, directory).await;
+        let database = database.map_err(|error| self.failure(error))?;
+        database.add_to(&self.context).map_err(|error| self.failure(error))?;
+        self.database = Some(database);
         Ok(())
     }
 
@@ -142,19 +162,28 @@ impl Session {
 
     /// The rows of a statement, or `None` if it has already run.
     async fn start(&self, sql: &str) -> EngineResult<Option<SendableRecordBatchStream>> {
-        let state = self.context.state();
-        let plan = match statements::names_version(sql) {
-            true => {
-                let parser = DFParserBuilder::new(sql).with_dialect(&VersionedDialect);
-                let statement = parser.build()?.parse_statement()?;
-                state.statement_to_plan(statement).await?
-            }
-            false => state.create_logical_plan(sql).await?,
+        let statement = match statements::names_version(sql) {
+            true => DFParserBuilder::new(sql)
+                .with_dialect(&VersionedDialect)
+                .build()?
+                .parse_statement()?,
+            false => self.parse(sql)?,
+        };
+        let plan = match run_managed_statement(&self.context, statement).await? {
+            ManagedStatement::Plan(plan) => plan,
+            ManagedStatement::Executed(batches) => return stream_of(batches),
         };
         if settings::run(&self.context, &plan)? {
             return Ok(None);
         }
         self.context.execute_logical_plan(plan).await?.execute_stream().await.map(Some)
+    }
+
+    /// The statement in the dialect of the session.
+    fn parse(&self, sql: &str) -> EngineResult<Statement> {
+        let state = self.context.state();
+        let dialect = state.config().options().sql_parser.dialect;
+        state.sql_to_statement(sql, &dialect)
     }
 
     /// The reason why a statement failed, with advice.
@@ -166,6 +195,13 @@ impl Session {
     pub(super) fn report(&self) -> ManagerReport {
         self.manager.report()
     }
+}
+
+/// The result of a statement that was executed; `None` if it has none.
+fn stream_of(batches: Vec<RecordBatch>) -> EngineResult<Option<SendableRecordBatchStream>> {
+    let Some(first) = batches.first() else { return Ok(None) };
+    let schema = first.schema();
+    Ok(Some(Box::pin(MemoryStream::try_new(batches, schema, None)?)))
 }
 
 fn new_context(manager: &BufferManager) -> EngineResult<SessionContext> {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod cli;
+mod database;
 mod program;
 mod ring;
 mod serve;

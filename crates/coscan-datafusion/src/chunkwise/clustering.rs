@@ -56,8 +56,8 @@ impl Clustering {
                 tables.push(table);
             }
         }
-        // The rows at which keys begin are found by position in the stored rows.
-        if tables.iter().any(|table| table.parquet().has_deleted_rows()) {
+        // The rows at which keys begin are found by position in the stored rows. Inserted rows are in no joint chunk.
+        if tables.iter().any(|table| table.parquet().is_changed()) {
             return Ok(None);
         }
         let files = tables.iter().flat_map(|table| table.parquet().parquet_files());

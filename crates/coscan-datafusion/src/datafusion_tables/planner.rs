@@ -17,8 +17,8 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::datafusion_tables::listing_table::SharedListingTable;
 use crate::options::CoscanOptions;
+use crate::pinning::pin_tables;
 use crate::settings::NotShared;
-use crate::tables::statement::pin_tables;
 
 /// Plans queries with another planner, after replacing tables by shared ones where possible. Writes go to the engine's
 /// own tables.

@@ -27,9 +27,9 @@ pub(crate) fn rows(source: &ScanSource, requirements: &ScanRequirements<'_>) -> 
     let batch_rows = source.manager.options().batch_rows as u64;
     let is_candidate = source.direct_bytes_max > 0
         && requirements.filters.is_empty()
-        && !table.has_deleted_rows()
+        && !table.is_changed()
         && !requirements.projection.is_empty()
-        && (1..=batch_rows.min(table.layout().row_count())).contains(&rows);
+        && (1..=batch_rows.min(table.stored_rows())).contains(&rows);
     if !is_candidate {
         return None;
     }

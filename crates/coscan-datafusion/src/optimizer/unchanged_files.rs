@@ -71,7 +71,7 @@ struct UnchangedFiles {
 impl UnchangedFiles {
     /// The files to check.
     fn files(&self) -> Vec<Arc<ParquetFile>> {
-        self.tables.iter().flat_map(|table| table.parquet_files()).cloned().collect()
+        self.tables.iter().flat_map(|table| table.stored_files()).cloned().collect()
     }
 }
 

@@ -111,7 +111,9 @@ fn zones_with_filters(table: &ParquetTable, columns: &[usize], needed: &NeededCh
             let row_group = file.row_group_of_zone(zone);
             let mut columns = of_file.clone();
             columns.retain(|(column, _)| file.has_bloom_filter(row_group, *column));
-            if !columns.is_empty() && is_needed(&table.zones()[first + zone]) {
+            let rows = &table.zones()[first + zone];
+            columns.retain(|(_, name)| !has_new_values(table, name, rows));
+            if !columns.is_empty() && is_needed(rows) {
                 let file = Arc::clone(file);
                 zones.push(Zone { index: first + zone, file, row_group, columns });
             }
@@ -119,6 +121,12 @@ fn zones_with_filters(table: &ParquetTable, columns: &[usize], needed: &NeededCh
         first += count;
     }
     zones
+}
+
+/// Whether rows may have values that the filter does not know of.
+fn has_new_values(table: &ParquetTable, column: &str, rows: &Range<u64>) -> bool {
+    let column = table.schema().index_of(column);
+    column.is_ok_and(|column| table.has_new_values(column, rows.clone()))
 }
 
 /// A Bloom filter in memory.

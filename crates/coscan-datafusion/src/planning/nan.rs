@@ -7,9 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use coscan_runtime::core::ChunkIndex;
-use coscan_storage::table::ParquetTable;
+use coscan_storage::table::{ChunkStatistics, ParquetTable};
+use datafusion::arrow::array::{ArrayRef, new_null_array};
+use datafusion::arrow::compute::kernels::cmp::eq;
+use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
+use datafusion::error::Result;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
@@ -147,6 +151,25 @@ fn is_number(expression: &Arc<dyn PhysicalExpr>) -> bool {
         Some(ScalarValue::Float32(Some(value))) => !value.is_nan(),
         Some(ScalarValue::Float64(Some(value))) => !value.is_nan(),
         _ => false,
+    }
+}
+
+/// Moves bounds of zero to the zero of the other sign. Writers do not distinguish the two, but Arrow does.
+pub(crate) fn widened(statistics: ChunkStatistics) -> ChunkStatistics {
+    let (zero, minus_zero) = (ScalarValue::Float64(Some(0.0)), ScalarValue::Float64(Some(-0.0)));
+    let with = |bounds: ArrayRef, from: &ScalarValue, to: &ScalarValue| -> Result<ArrayRef> {
+        let data_type = bounds.data_type();
+        let (from, to) = (from.cast_to(data_type)?, to.cast_to(data_type)?);
+        let is_from = eq(&bounds, &from.to_scalar()?)?;
+        Ok(zip(&is_from, &to.to_scalar()?, &bounds)?)
+    };
+    let unknown = |bounds: &ArrayRef| new_null_array(bounds.data_type(), bounds.len());
+    let min = with(Arc::clone(&statistics.min), &zero, &minus_zero);
+    let max = with(Arc::clone(&statistics.max), &minus_zero, &zero);
+    ChunkStatistics {
+        min: min.unwrap_or_else(|_| unknown(&statistics.min)),
+        max: max.unwrap_or_else(|_| unknown(&statistics.max)),
+        ..statistics
     }
 }
 

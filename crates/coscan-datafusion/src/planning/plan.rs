@@ -77,8 +77,8 @@ pub(crate) async fn plan(
         (Some(direct), _) => Ok(direct),
         (None, Some(NotShared::Function(name))) if !scan.needed_chunks().is_empty() => {
             not_impl_err!(
-                "{name} needs a scan of DataFusion, which cannot read table {}: its files are in several stores, rows are \
-             deleted, or columns have other names in files",
+                "{name} needs a scan of DataFusion, which cannot read table {}: its files are in several stores, rows were \
+             changed, or columns have other names in files",
                 scan.table_name()
             )
         }

@@ -6,18 +6,15 @@ use std::sync::Arc;
 
 use coscan_runtime::core::{ChunkIndex, Index};
 use coscan_storage::table::{ChunkStatistics, ParquetTable};
-use datafusion::arrow::array::{ArrayRef, BooleanArray, UInt64Array, new_null_array};
-use datafusion::arrow::compute::kernels::cmp::eq;
-use datafusion::arrow::compute::kernels::zip::zip;
+use datafusion::arrow::array::{ArrayRef, BooleanArray, UInt64Array};
 use datafusion::arrow::compute::nullif;
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
-use datafusion::error::Result;
 use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use log::debug;
 
-use crate::planning::nan::{may_be_nan, reject_nan};
+use crate::planning::nan::{may_be_nan, reject_nan, widened};
 use crate::planning::selectivity::{is_sparse, may_be_selective};
 
 /// The chunks of a table that a scan needs.
@@ -32,9 +29,24 @@ pub(crate) struct NeededChunks {
 }
 
 impl NeededChunks {
-    /// Finds the chunks that may hold rows that pass all filters. `zones_left` tells for each zone whether Bloom
+    /// Finds the chunks that have rows which may pass all filters. `zones_left` tells for each zone whether Bloom
     /// filters leave it.
     pub(crate) fn find(
+        table: &ParquetTable,
+        filters: &[Arc<dyn PhysicalExpr>],
+        in_list_max: usize,
+        zones_left: Option<&[bool]>,
+    ) -> Self {
+        let needed = Self::by_statistics(table, filters, in_list_max, zones_left);
+        let has_rows = |&chunk: &ChunkIndex| table.visible_rows(table.layout().rows(chunk)) > 0;
+        let chunks = match table.is_changed() || table.inserted_file().is_some() {
+            true => needed.chunks.into_iter().filter(has_rows).collect(),
+            false => needed.chunks,
+        };
+        Self { chunks, ..needed }
+    }
+
+    fn by_statistics(
         table: &ParquetTable,
         filters: &[Arc<dyn PhysicalExpr>],
         in_list_max: usize,
@@ -215,25 +227,6 @@ impl TableStatistics<'_> {
                 chunks.iter().map(|&chunk| self.table.is_without_nan(chunk, column)).collect()
             }
         }
-    }
-}
-
-/// Moves bounds of zero to the zero of the other sign. Writers do not distinguish the two, but Arrow does.
-fn widened(statistics: ChunkStatistics) -> ChunkStatistics {
-    let (zero, minus_zero) = (ScalarValue::Float64(Some(0.0)), ScalarValue::Float64(Some(-0.0)));
-    let with = |bounds: ArrayRef, from: &ScalarValue, to: &ScalarValue| -> Result<ArrayRef> {
-        let data_type = bounds.data_type();
-        let (from, to) = (from.cast_to(data_type)?, to.cast_to(data_type)?);
-        let is_from = eq(&bounds, &from.to_scalar()?)?;
-        Ok(zip(&is_from, &to.to_scalar()?, &bounds)?)
-    };
-    let unknown = |bounds: &ArrayRef| new_null_array(bounds.data_type(), bounds.len());
-    let min = with(Arc::clone(&statistics.min), &zero, &minus_zero);
-    let max = with(Arc::clone(&statistics.max), &minus_zero, &zero);
-    ChunkStatistics {
-        min: min.unwrap_or_else(|_| unknown(&statistics.min)),
-        max: max.unwrap_or_else(|_| unknown(&statistics.max)),
-        ..statistics
     }
 }
 

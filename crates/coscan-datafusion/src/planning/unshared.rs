@@ -100,8 +100,11 @@ pub(crate) fn plan_direct(
     requirements: &ScanRequirements<'_>,
     reason: NotShared,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if !is_for_engine(source.table.table()) {
+        return Ok(None);
+    }
     let files = with_plans(source, row_group_plans(source.table.table(), requirements.needed));
-    if files.is_empty() || !is_for_engine(source.table.table()) {
+    if files.is_empty() {
         return Ok(None);
     }
     let groups = FileGroup::new(files).split_files(session.config().target_partitions());
@@ -161,12 +164,13 @@ fn set_types_of_table(table: &ParquetTable, options: &mut ParquetOptions) {
 }
 
 /// Whether the engine's scan can read the table: it finds a file by its path alone and columns by their names, and knows
-/// of no deleted rows.
+/// of no changes.
 fn is_for_engine(table: &ParquetTable) -> bool {
-    if table.has_deleted_rows() || table.mapping().is_some() {
+    let has_own_rows = table.is_changed() || table.inserted_file().is_some();
+    if has_own_rows || table.row_number_column().is_some() || table.mapping().is_some() {
         return false;
     }
-    let mut urls = table.parquet_files().iter().map(|file| file.version().store_url());
+    let mut urls = table.stored_files().iter().map(|file| file.version().store_url());
     urls.next().is_some_and(|first| urls.all(|url| url == first))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coscan_runtime::{Registration, SharedTable};
-use coscan_storage::table::{FileOptions, ParquetTable};
+use coscan_storage::table::{FileOptions, ParquetTable, TableChanges, TableColumns};
 use datafusion::error::Result;
 use datafusion::logical_expr::SortExpr;
 
@@ -37,6 +37,15 @@ pub(crate) enum Identity {
 impl Opener {
     /// Opens a snapshot. The footers of files that are not open yet are read.
     pub(crate) async fn open(&self, snapshot: &TableSnapshot) -> Result<ScanSource> {
+        self.open_with(snapshot, snapshot.table_columns()?).await
+    }
+
+    /// Opens a snapshot of a table with these declarations of its columns.
+    pub(crate) async fn open_with(
+        &self,
+        snapshot: &TableSnapshot,
+        columns: TableColumns,
+    ) -> Result<ScanSource> {
         let options = |file: usize| snapshot.files[file].options.unwrap_or(self.options);
         let mut opened = Vec::with_capacity(snapshot.files.len());
         for files in snapshot.files.chunk_by(|a, b| a.options == b.options) {
@@ -44,9 +53,10 @@ impl Opener {
             let open = self.coscan.manager().open_files(to_open, options(opened.len())).await;
             opened.extend(open.map_err(from_open)?);
         }
-        let deleted = snapshot.files.iter().map(|file| file.deleted_rows.clone()).collect();
-        let table = ParquetTable::with_columns(opened, snapshot.table_columns()?);
-        let table = table.and_then(|table| table.without_rows(deleted)).map_err(from_table)?;
+        let files = snapshot.files.iter().map(|file| file.changes.clone()).collect();
+        let changes = TableChanges { files, inserted: None };
+        let table = ParquetTable::with_columns(opened, columns);
+        let table = table.and_then(|table| table.with_changes(changes)).map_err(from_table)?;
         let source = match &self.identity {
             Identity::Named(identity) => {
                 registered(&self.coscan, self.name.clone(), identity, table, &self.orders)

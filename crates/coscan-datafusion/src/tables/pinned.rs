@@ -20,18 +20,28 @@ pub(crate) struct PinnedTable {
     source: Arc<ScanSource>,
     /// Replicas with the same rows.
     replicas: Vec<Arc<ScanSource>>,
+    /// Whether the column of row numbers is one of its columns.
+    has_row_numbers: bool,
 }
 
 impl PinnedTable {
     pub(crate) fn new(source: Arc<ScanSource>, replicas: Vec<Arc<ScanSource>>) -> Self {
-        Self { source, replicas }
+        Self { source, replicas, has_row_numbers: false }
+    }
+
+    /// The same table with the column of row numbers.
+    pub(crate) fn with_row_numbers(self) -> Self {
+        Self { has_row_numbers: true, ..self }
     }
 }
 
 #[async_trait]
 impl TableProvider for PinnedTable {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(self.source.table.table().schema())
+        match self.has_row_numbers {
+            true => Arc::clone(self.source.table.table().schema()),
+            false => self.source.schema(),
+        }
     }
 
     fn table_type(&self) -> TableType {
@@ -39,7 +49,9 @@ impl TableProvider for PinnedTable {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(self.source.statistics.as_ref().clone())
+        let mut statistics = self.source.statistics.as_ref().clone();
+        statistics.column_statistics.truncate(self.schema().fields().len());
+        Some(statistics)
     }
 
     fn supports_filters_pushdown(
@@ -56,8 +68,10 @@ impl TableProvider for PinnedTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let projection = projection.map(Vec::as_slice);
-        let pushdown = Pushdown::of(session, &self.schema(), projection, filters, limit)?;
+        let schema = self.schema();
+        let all: Vec<_> = (0..schema.fields().len()).collect();
+        let projection = Some(projection.map_or(&*all, Vec::as_slice));
+        let pushdown = Pushdown::of(session, &schema, projection, filters, limit)?;
         plan::plan(session, &self.source, &self.replicas, pushdown).await
     }
 }

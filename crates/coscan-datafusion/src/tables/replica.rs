@@ -57,11 +57,21 @@ pub(crate) fn check_columns(
 /// # Errors
 /// If the numbers differ.
 pub(crate) fn check_rows(table: &ScanSource, replica: &ScanSource) -> Result<()> {
+    let (name, of) = (&replica.name, &table.name);
+    let has_new_rows = |source: &ScanSource| {
+        let changes = source.table.table().changes();
+        let mut counts = changes.files.iter().flatten().map(|changes| changes.counts());
+        changes.inserted.is_some() || counts.any(|counts| counts.patched > 0 || counts.inserted > 0)
+    };
+    if has_new_rows(table) || has_new_rows(replica) {
+        return plan_err!(
+            "replica {name} does not have the changes of table {of}: write it again, or leave it out"
+        );
+    }
     let (expected, actual) = (row_count(table), row_count(replica));
     if expected == actual {
         return Ok(());
     }
-    let (name, of) = (&replica.name, &table.name);
     plan_err!(
         "replica {name} has {actual} rows and table {of} has {expected}; a replica has the same rows: write it again, \
          or leave it out"
@@ -88,7 +98,7 @@ pub(crate) fn has(schema: &Schema, field: &FieldRef) -> bool {
 
 fn row_count(source: &ScanSource) -> u64 {
     let table = source.table.table();
-    table.rows_left(0..table.layout().row_count())
+    table.visible_rows(0..table.layout().row_count())
 }
 
 /// Whether a file stores a column or is in a directory of it. A declared column may be in no file. It is then NULL.

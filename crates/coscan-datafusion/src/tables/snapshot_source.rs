@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coscan_storage::table::{
-    ColumnKey, ColumnMapping, ConstantColumn, DeletedRows, FileOptions, ParquetFile, ParquetTable,
+    ColumnKey, ColumnMapping, ConstantColumn, FileChanges, FileOptions, ParquetFile, ParquetTable,
     TableColumns, TableFile,
 };
 use datafusion::arrow::array::new_empty_array;
@@ -64,7 +64,7 @@ impl std::fmt::Display for SnapshotTime {
     }
 }
 
-/// A table at one moment: an ordered list of files, without the rows that are deleted at that moment.
+/// A table at one moment: an ordered list of files, with the changes of their rows until that moment.
 #[derive(Clone, Debug, Default)]
 pub struct TableSnapshot {
     /// The files, each once.
@@ -86,8 +86,8 @@ pub struct SnapshotFile {
     pub file: TableFile,
     /// Its value of each partition column, of the column's type or, if that is a dictionary, of the type of its values.
     pub partition_values: Vec<ScalarValue>,
-    /// The rows that are deleted in this snapshot.
-    pub deleted_rows: Option<Arc<DeletedRows>>,
+    /// The changes of its rows in this snapshot.
+    pub changes: Option<Arc<FileChanges>>,
     /// The options with which the file is opened, if they are not those of its table.
     pub(crate) options: Option<FileOptions>,
 }
@@ -95,7 +95,7 @@ pub struct SnapshotFile {
 impl From<TableFile> for SnapshotFile {
     /// A file without partition values, all rows of which belong to the snapshot.
     fn from(file: TableFile) -> Self {
-        Self { file, partition_values: Vec::new(), deleted_rows: None, options: None }
+        Self { file, partition_values: Vec::new(), changes: None, options: None }
     }
 }
 
@@ -109,12 +109,12 @@ impl TableSnapshot {
             Ok(SnapshotFile {
                 file: file.file().clone(),
                 partition_values: values.collect::<Result<_>>()?,
-                deleted_rows: table.deleted_rows(index).cloned(),
+                changes: table.file_changes(index).cloned(),
                 options: Some(file.options()),
             })
         };
         Ok(Self {
-            files: table.parquet_files().iter().enumerate().map(file).collect::<Result<_>>()?,
+            files: table.stored_files().iter().enumerate().map(file).collect::<Result<_>>()?,
             columns: Some(stored_columns(table)),
             mapping: table.mapping().cloned(),
             partitions: table
@@ -141,6 +141,7 @@ impl TableSnapshot {
             declared: self.columns.clone(),
             mapping: self.mapping.clone(),
             constants: partitions.map(constant).collect::<Result<_>>()?,
+            ..TableColumns::default()
         })
     }
 

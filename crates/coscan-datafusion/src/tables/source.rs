@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use coscan_runtime::{BufferManager, SharedTable};
+use coscan_storage::table::{FileChanges, TableChanges};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Statistics;
 use datafusion::datasource::physical_plan::FileGroup;
 use datafusion::error::Result;
@@ -13,7 +15,9 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Sched
 use datafusion::physical_plan::{Partitioning, PlanProperties};
 use datafusion::prelude::SessionConfig;
 
+use crate::error::from_table;
 use crate::settings::SessionSettings;
+use crate::tables::statistics;
 
 /// A table as read by all its plans.
 #[derive(Clone, Debug)]
@@ -39,6 +43,45 @@ pub(crate) struct ScanSource {
 }
 
 impl ScanSource {
+    /// The same source after changes of the table. It reads nothing, in a time that does not grow with the rows.
+    ///
+    /// # Errors
+    /// If a row is changed that its file does not have.
+    pub(crate) fn with_changes(&self, changes: TableChanges, version: u64) -> Result<Self> {
+        let table = self.table.with_changes(changes).map_err(from_table)?;
+        let statistics = match table.table().is_changed() {
+            true => Arc::new(statistics::of_changed(&self.statistics, table.table())),
+            false => Arc::clone(&self.statistics),
+        };
+        // Changed values and inserted rows may be anywhere.
+        let changes = table.table().changes();
+        let is_only_deleted = |changes: &Arc<FileChanges>| {
+            let counts = changes.counts();
+            counts.patched == 0 && counts.inserted == 0
+        };
+        let keeps_order =
+            changes.inserted.is_none() && changes.files.iter().flatten().all(is_only_deleted);
+        let orderings = self.orderings.iter().filter(|_| keeps_order).cloned().collect();
+        let stored_order = self.stored_order.clone().filter(|_| keeps_order);
+        let version = Some(version);
+        Ok(Self { table, statistics, orderings, stored_order, version, ..self.clone() })
+    }
+
+    /// The number of columns that statements see: all but that of row numbers.
+    pub(crate) fn column_count(&self) -> usize {
+        let table = self.table.table();
+        table.row_number_column().unwrap_or(table.schema().fields().len())
+    }
+
+    /// The columns that statements see.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        let (schema, columns) = (self.table.table().schema(), self.column_count());
+        match columns < schema.fields().len() {
+            true => Arc::new(Schema::new(schema.fields()[..columns].to_vec())),
+            false => Arc::clone(schema),
+        }
+    }
+
     /// The orders of the rows of a scan in the table's order. Orders that the files declare count as statistics.
     pub(crate) fn table_orders(&self, settings: &PlanSettings) -> Vec<LexOrdering> {
         let stored = self.stored_order.iter().filter(|_| settings.has_statistics);

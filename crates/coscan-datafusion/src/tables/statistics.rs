@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use coscan_storage::table::{DeletedRows, ParquetTable, widens};
+use coscan_storage::table::{FileChanges, ParquetTable, widens};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
@@ -19,16 +19,23 @@ const NO_COLUMN: &str = "\0";
 /// All files as one group, each with the statistics of its footer, and the statistics of all.
 pub(crate) fn of_table(table: &ParquetTable) -> Result<(FileGroup, Statistics)> {
     let stored = stored_columns(table);
-    let mut files = Vec::with_capacity(table.parquet_files().len());
-    for (index, file) in table.parquet_files().iter().enumerate() {
-        let constants = stored.fields().len()..table.schema().fields().len();
+    let mut files = Vec::with_capacity(table.stored_files().len());
+    for (index, file) in table.stored_files().iter().enumerate() {
+        let constants = stored.fields().len()..stored.fields().len() + table.constants().len();
         let value = |column| ScalarValue::try_from_array(&table.repeated_value(index, column), 0);
         let values = constants.map(value).collect::<Result<Vec<_>>>()?;
-        let deleted = table.deleted_rows(index);
-        let statistics = left_of(of_file(table, index, &stored)?, deleted);
+        let changes = table.file_changes(index);
+        let statistics = changed(of_file(table, index, &stored)?, changes);
         let file = PartitionedFile::new_from_meta(file.file().meta.clone());
         let file = file.with_partition_values(values).with_statistics(Arc::new(statistics));
-        files.push(with_constants(file, deleted.is_some()));
+        let mut file = with_constants(file, changes.is_some());
+        if let Some(statistics) = &mut file.statistics
+            && table.row_number_column().is_some()
+        {
+            let columns = &mut Arc::make_mut(statistics).column_statistics;
+            columns.push(ColumnStatistics::new_unknown());
+        }
+        files.push(file);
     }
     let groups = vec![FileGroup::new(files)];
     let schema = Arc::clone(table.schema());
@@ -38,7 +45,7 @@ pub(crate) fn of_table(table: &ParquetTable) -> Result<(FileGroup, Statistics)> 
 
 /// The statistics of a file with those of its constant columns. The engine's say that no constant is NULL, and that the
 /// file has rows.
-fn with_constants(mut file: PartitionedFile, has_deleted_rows: bool) -> PartitionedFile {
+fn with_constants(mut file: PartitionedFile, is_changed: bool) -> PartitionedFile {
     if let Some(statistics) = &mut file.statistics {
         let statistics = Arc::make_mut(statistics);
         let stored = statistics.column_statistics.len() - file.partition_values.len();
@@ -47,7 +54,7 @@ fn with_constants(mut file: PartitionedFile, has_deleted_rows: bool) -> Partitio
             if value.is_null() {
                 let null_count = statistics.num_rows;
                 *column = ColumnStatistics { null_count, ..ColumnStatistics::new_unknown() };
-            } else if has_deleted_rows {
+            } else if is_changed {
                 *column = column.clone().to_inexact();
             }
         }
@@ -55,23 +62,33 @@ fn with_constants(mut file: PartitionedFile, has_deleted_rows: bool) -> Partitio
     file
 }
 
-/// The statistics of a file without some of its rows.
-fn left_of(statistics: Statistics, deleted: Option<&Arc<DeletedRows>>) -> Statistics {
-    let Some(deleted) = deleted else { return statistics };
-    let deleted = usize::try_from(deleted.count()).unwrap_or(usize::MAX);
-    let left = |rows: &usize| rows.saturating_sub(deleted);
-    let num_rows = match &statistics.num_rows {
-        Precision::Exact(rows) => Precision::Exact(left(rows)),
-        Precision::Inexact(rows) => Precision::Inexact(left(rows)),
-        Precision::Absent => Precision::Absent,
-    };
+/// The statistics of a file with changes. The number of its rows is known, but its bounds may be those of rows that are
+/// gone.
+fn changed(statistics: Statistics, changes: Option<&Arc<FileChanges>>) -> Statistics {
+    let Some(changes) = changes else { return statistics };
+    let rows = usize::try_from(changes.visible_rows()).unwrap_or(usize::MAX);
+    let num_rows = statistics.num_rows.map(|_| rows);
+    let counts = changes.counts();
+    if counts.patched > 0 || counts.inserted > 0 {
+        let unknown = vec![ColumnStatistics::new_unknown(); statistics.column_statistics.len()];
+        return Statistics { num_rows, column_statistics: unknown, ..statistics.to_inexact() };
+    }
     Statistics { num_rows, ..statistics.to_inexact() }
+}
+
+/// The statistics of a table after changes, from those of its files. Estimates stay, but nothing is exact except the
+/// number of rows.
+pub(crate) fn of_changed(statistics: &Statistics, table: &ParquetTable) -> Statistics {
+    let rows = table.visible_rows(0..table.layout().row_count());
+    let num_rows = Precision::Exact(usize::try_from(rows).unwrap_or(usize::MAX));
+    Statistics { num_rows, ..statistics.clone().to_inexact() }
 }
 
 /// The columns that are stored in files.
 pub(crate) fn stored_columns(table: &ParquetTable) -> SchemaRef {
     let fields = table.schema().fields();
-    let stored = &fields[..fields.len() - table.constants().len()];
+    let own = table.constants().len() + usize::from(table.row_number_column().is_some());
+    let stored = &fields[..fields.len() - own];
     Arc::new(Schema::new(stored.to_vec()))
 }
 

@@ -52,7 +52,7 @@ impl Key {
 /// The leading keys that all row groups have in common.
 fn common_keys(table: &ParquetTable) -> Option<Vec<Key>> {
     let mut common: Option<Vec<Key>> = None;
-    for (position, file) in table.parquet_files().iter().enumerate() {
+    for (position, file) in table.stored_files().iter().enumerate() {
         for row_group in file.metadata().row_groups() {
             let sorted = row_group.sorting_columns()?;
             let keys = sorted.iter().map_while(|sorted| key_of(table, position, file, sorted));
@@ -97,11 +97,12 @@ fn continues(table: &ParquetTable, keys: &[Key]) -> Result<bool> {
     if boundaries.is_empty() {
         return Ok(true);
     }
+    let stored_zones = table.stored_files().iter().map(|file| file.zones().len()).sum();
     let mut comparisons = Vec::with_capacity(keys.len());
     for key in keys {
         let statistics = table.zone_statistics(key.column).map_err(crate::error::from_table)?;
         let ChunkStatistics { min, max, null_count, .. } = statistics;
-        if null_count.iter().any(|count| count != Some(0)) {
+        if null_count.iter().take(stored_zones).any(|count| count != Some(0)) {
             return Ok(false);
         }
         let (first, last): (ArrayRef, ArrayRef) =
@@ -123,7 +124,7 @@ fn continues(table: &ParquetTable, keys: &[Key]) -> Result<bool> {
 
 /// The first zones of row groups, except the first zone of the table.
 fn boundaries(table: &ParquetTable) -> Vec<usize> {
-    let row_groups = table.parquet_files().iter().enumerate().flat_map(|(position, file)| {
+    let row_groups = table.stored_files().iter().enumerate().flat_map(|(position, file)| {
         (0..file.zones().len()).map(move |zone| (position, file.row_group_of_zone(zone)))
     });
     let row_groups: Vec<_> = row_groups.collect();

@@ -19,6 +19,7 @@ mod in_order;
 mod inserts;
 mod limits_nulls_nan;
 mod listing_tables;
+mod managed;
 mod memory;
 mod needed_order;
 mod ordered_aggregates;

@@ -9,7 +9,7 @@ pub(crate) use rows::BlockRows;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use crate::ids::Sid;
+use crate::ids::{Place, Sid};
 use crate::insert::Insert;
 use crate::tree::{Entry, Tree};
 
@@ -74,6 +74,19 @@ impl<V: Clone, K: Ord + Clone> Block<V, K> {
 
     pub(crate) fn changes(&self) -> &BlockChanges<V, K> {
         &self.changes
+    }
+
+    /// The last row that is deleted or patched, or that inserts stand before.
+    pub(crate) fn last_row(&self) -> Option<Sid> {
+        let BlockChanges { deleted, patches, inserts } = &*self.changes;
+        let deleted = deleted.iter(0..BLOCK_ROWS).last();
+        let patched = patches.iter().map(|patch| patch.cell.row).max();
+        let inserted = inserts.last_reached(|_, _| true).map(|(_, insert)| insert.place());
+        let before = inserted.and_then(|place| match place {
+            Place::Before(sid) => Some(sid),
+            Place::Tail => None,
+        });
+        deleted.max(patched).map(|offset| self.sid(offset)).max(before)
     }
 }
 

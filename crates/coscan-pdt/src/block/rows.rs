@@ -40,6 +40,14 @@ impl BlockRows {
         self.count_before(BLOCK_ROWS)
     }
 
+    /// The heap memory in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Listed(rows) => size_of_val(&**rows),
+            Self::Mapped(words) => size_of_val(&**words),
+        }
+    }
+
     pub(crate) fn contains(&self, row: u16) -> bool {
         match self {
             Self::Listed(rows) => rows.binary_search(&row).is_ok(),

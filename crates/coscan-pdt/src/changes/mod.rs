@@ -81,6 +81,19 @@ impl<V: Clone, K: Ord + Clone> FileChanges<V, K> {
         Ok(changes)
     }
 
+    /// The same changes of a file of another number of rows. They may be known before the file is: a deletion vector does
+    /// not say how many rows its file has.
+    ///
+    /// # Errors
+    /// [`Error::RowOutOfRange`] if a row is changed that such a file lacks, or inserts stand before it.
+    pub fn with_row_count(&self, row_count: u64) -> Result<Self, Error> {
+        let last = self.blocks.last_reached(|_, _| true).and_then(|(_, block)| block.last_row());
+        match last {
+            Some(row) if row.0 >= row_count => Err(Error::RowOutOfRange { row, row_count }),
+            _ => Ok(Self { row_count, ..self.clone() }),
+        }
+    }
+
     /// The number of stable rows, deleted or not.
     #[must_use]
     pub fn row_count(&self) -> u64 {
@@ -145,6 +158,38 @@ impl<V: Clone, K: Ord + Clone> FileChanges<V, K> {
     /// Inserts after the last stable row, in order.
     pub fn tail(&self) -> impl Iterator<Item = &Insert<V, K>> {
         self.tail.iter()
+    }
+
+    /// The same from the one at a position on, counted from 0. Finding it takes logarithmic time.
+    pub fn tail_from(&self, nth: u64) -> impl Iterator<Item = &Insert<V, K>> {
+        let reached = self.tail.last_reached(|_, before| before <= nth);
+        let first = reached.filter(|(before, _)| *before == nth).map(|(_, insert)| insert);
+        let from = first.map(|first| self.tail.iter_after(|position| *position < first.position));
+        from.into_iter().flatten()
+    }
+
+    /// About the memory that the changes take in bytes, whichever versions share it. `heap_bytes` is the memory beside a
+    /// value. Time grows with the changes.
+    #[must_use]
+    pub fn memory_bytes(&self, heap_bytes: impl Fn(&V) -> usize) -> usize {
+        let row_bytes = |insert: &Insert<V, K>| {
+            let row = insert.row();
+            let heap: usize = row.iter().map(&heap_bytes).sum();
+            size_of::<Insert<V, K>>() + size_of::<Located<K>>() + size_of_val(&**row) + heap
+        };
+        let tail: usize = self.tail.iter().map(row_bytes).sum();
+        let blocks = self.blocks.iter().map(|block| {
+            let BlockChanges { deleted, patches, inserts } = block.changes();
+            let patches = patches.iter();
+            let patches = patches.map(|patch| size_of_val(patch) + heap_bytes(&patch.value));
+            let inserts = inserts.iter().map(row_bytes).sum::<usize>();
+            size_of_val(block)
+                + size_of::<BlockChanges<V, K>>()
+                + deleted.memory_bytes()
+                + patches.sum::<usize>()
+                + inserts
+        });
+        tail + blocks.sum::<usize>()
     }
 
     pub(crate) fn blocks(&self) -> &Tree<Block<V, K>> {

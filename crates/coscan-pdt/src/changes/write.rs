@@ -110,6 +110,15 @@ impl<V: Clone, K: Ord + Clone> FileChanges<V, K> {
         }
     }
 
+    /// # Errors
+    /// If no query sees the row.
+    pub(crate) fn check_row(&self, row: RowId) -> Result<(), Error> {
+        match row {
+            RowId::Stable(sid) => self.check_visible(sid),
+            RowId::Insert(id) => self.position(id).map(drop),
+        }
+    }
+
     fn position(&self, id: InsertId) -> Result<Position<K>, Error> {
         let located = self.located.get(&id).ok_or(Error::NoSuchInsert(id))?;
         Ok(located.0.clone())

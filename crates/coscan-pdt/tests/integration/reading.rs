@@ -109,3 +109,32 @@ fn many_inserts_before_one_row_and_at_the_end_keep_their_order() {
     }
     assert!(version.is_empty());
 }
+
+#[test]
+fn the_tail_is_read_from_any_position_on() {
+    let mut version = FileChanges::<u32>::new(3);
+    for id in 0..100 {
+        version.insert(Insert::new(InsertId(id), Place::Tail, [id as u32])).unwrap();
+    }
+    version.delete(InsertId(7)).unwrap();
+    for nth in 0..101 {
+        let from = version.tail_from(nth).map(Insert::id);
+        assert!(from.eq(version.tail().map(Insert::id).skip(nth as usize)), "{nth}");
+    }
+}
+
+#[test]
+fn changes_fit_any_file_that_has_the_rows() {
+    let deleted = FileChanges::<u32>::from_deleted(u64::MAX, [1, 5_000]).unwrap();
+    assert_eq!(deleted.with_row_count(5_001).unwrap().visible_rows(), 4_999);
+    let error = Error::RowOutOfRange { row: Sid(5_000), row_count: 5_000 };
+    assert_eq!(deleted.with_row_count(5_000).unwrap_err(), error);
+    let mut version = FileChanges::<u32>::new(100);
+    version.insert(Insert::new(InsertId(0), Place::Before(Sid(60)), [0])).unwrap();
+    version.patch(Sid(70), 0, 1).unwrap();
+    assert!(version.with_row_count(71).is_ok());
+    let error = Error::RowOutOfRange { row: Sid(70), row_count: 70 };
+    assert_eq!(version.with_row_count(70).unwrap_err(), error);
+    version.delete(Sid(70)).unwrap();
+    assert!(version.with_row_count(61).is_err());
+}

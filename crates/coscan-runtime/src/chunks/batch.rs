@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::compute::FilterBuilder;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
-use arrow_buffer::BooleanBuffer;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use coscan_storage::table::ParquetTable;
 
@@ -28,14 +26,6 @@ pub(crate) fn record_batch(
     let options = RecordBatchOptions::new().with_row_count(usize::try_from(rows).ok());
     let batch = RecordBatch::try_new_with_options(SchemaRef::clone(schema), arrays, &options);
     Ok(batch.expect("columns have the table's types and as many rows as each other"))
-}
-
-/// The rows of some columns that have their bit set, and their number.
-pub(crate) fn rows_left(columns: &[ArrayRef], mask: BooleanBuffer) -> (Vec<ArrayRef>, u64) {
-    let rows = mask.count_set_bits() as u64;
-    let left = FilterBuilder::new(&BooleanArray::new(mask, None)).optimize().build();
-    let filtered = columns.iter().map(|column| left.filter(column));
-    (filtered.collect::<Result<_, _>>().expect("a mask has a bit for each row"), rows)
 }
 
 /// The schema of batches of some columns of a table.

@@ -4,11 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, GroupIndex, PageId, PageIndex};
-use coscan_storage::table::{ColumnDecoder, DecodeError};
+use coscan_storage::table::{ChunkChanges, ColumnDecoder, DecodeError};
 
 use crate::chunks::batch::{distinct, schema_of};
 use crate::chunks::decode_cache::SliceKey;
@@ -184,9 +183,9 @@ impl<'a> Part<'a> {
         selection.unwrap_or_else(|| self.chunk_rows())
     }
 
-    /// The rows among those that are read that are not deleted, one bit for each; `None` if none is deleted.
-    pub(crate) fn mask(&self) -> Option<BooleanBuffer> {
-        self.of.snapshot.table.row_mask(self.chunk, self.selection)
+    /// The changes of the rows that are read; `None` if there are none.
+    pub(crate) fn changes(&self) -> Option<ChunkChanges> {
+        self.of.snapshot.table.chunk_changes(self.chunk, self.selection)
     }
 
     fn chunk_rows(&self) -> u64 {

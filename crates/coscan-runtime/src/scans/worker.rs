@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use coscan_core::{ChunkIndex, MemoryStage, WorkerIndex};
 
-use crate::chunks::batch::{record_batch, rows_left};
+use crate::chunks::batch::record_batch;
 use crate::chunks::columns::{Opening, PartColumns, open};
 use crate::cpu::scheduler::Runnable;
 use crate::cpu::yield_policy::{YieldDecision, YieldPolicy};
@@ -194,21 +194,15 @@ impl ChunkBatches {
     fn next(&mut self, scan: &ScanHandle) -> Step {
         loop {
             let Some(part) = self.parts.front_mut() else { return Step::NeedsChunk };
-            let (table, rows_max) = (part.table(), part.batch_rows_max());
-            let arrays = match part.next(scan) {
-                Ok(Some(arrays)) => arrays,
+            let table = part.table();
+            let (arrays, rows) = match part.next(scan) {
+                Ok(Some(next)) => next,
                 Ok(None) => return Step::NeedsMemory { bytes: part.batch_bytes() },
                 Err(error) => return Step::Batch(Err(error)),
             };
-            let rows = arrays.first().map_or(rows_max, |array| array.len() as u64);
-            let mask = part.taken(rows);
             if part.is_empty() {
                 self.parts.pop_front();
             }
-            let (arrays, rows) = match mask {
-                Some(mask) => rows_left(&arrays, mask),
-                None => (arrays, rows),
-            };
             let schema = &scan.parts().columns_of(table).schema;
             let batch = match record_batch(schema, arrays, rows) {
                 Ok(batch) => batch,

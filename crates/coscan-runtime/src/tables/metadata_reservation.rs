@@ -63,6 +63,19 @@ impl MetadataReservation {
     }
 }
 
+impl MetadataReservation {
+    /// The bytes that are counted.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Counts the bytes of another reservation of the same manager as its own.
+    pub fn add(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+}
+
 impl Drop for MetadataReservation {
     fn drop(&mut self) {
         let _destructor = InDestructor::enter();

@@ -15,12 +15,18 @@ use crate::tables::registry::keys::FileId;
 pub(crate) struct Snapshot {
     pub(crate) id: TableId,
     pub(crate) table: Arc<ParquetTable>,
+    places: Arc<SnapshotPlaces>,
+}
+
+/// The places in core of the files and chunks of a table, whatever changes it has.
+#[derive(Debug)]
+struct SnapshotPlaces {
     files: Vec<SnapshotFile>,
     /// The chunk of core of each chunk of the table.
     chunks: Vec<ChunkIndex>,
     /// The inverse of `chunks`: chunks of core with those of the table, sorted.
     of_core: Vec<(ChunkIndex, ChunkIndex)>,
-    /// The memory of these lists and of the table's deleted rows.
+    /// The memory of these lists, and of the changes that the table was registered with.
     _memory: MetadataReservation,
 }
 
@@ -43,24 +49,30 @@ impl Snapshot {
         let mut of_core: Vec<_> = chunks.iter().copied().zip((0..).map(ChunkIndex)).collect();
         of_core.sort_unstable();
         let lists = size_of_val(&*files) + size_of_val(&*chunks) + size_of_val(&*of_core);
-        let bytes = lists as u64 + table.deleted_rows_bytes();
+        let bytes = lists as u64 + table.changes().memory_bytes();
         let memory = MetadataReservation::of_held(memory, bytes);
-        Self { id, table, files, chunks, of_core, _memory: memory }
+        let places = SnapshotPlaces { files, chunks, of_core, _memory: memory };
+        Self { id, table, places: Arc::new(places) }
+    }
+
+    /// The snapshot of a table with the same files and other changes, whose memory the caller counts.
+    pub(crate) fn with_changes(&self, table: Arc<ParquetTable>) -> Self {
+        Self { id: self.id, table, places: Arc::clone(&self.places) }
     }
 
     /// The files of the table, in its order.
     pub(crate) fn files(&self) -> &[SnapshotFile] {
-        &self.files
+        &self.places.files
     }
 
     /// Whether core has the chunks in the table's order: only then can it hand them out in that order.
     pub(crate) fn is_in_order(&self) -> bool {
-        self.chunks.is_sorted()
+        self.places.chunks.is_sorted()
     }
 
     /// The chunk of core for a chunk of the table.
     pub(crate) fn to_core(&self, chunk: ChunkIndex) -> ChunkIndex {
-        self.chunks[chunk.as_usize()]
+        self.places.chunks[chunk.as_usize()]
     }
 
     /// The chunks of core that hold any of these rows, as ascending runs of neighbours.
@@ -82,14 +94,14 @@ impl Snapshot {
     /// # Panics
     /// If the chunk does not belong to this snapshot.
     pub(crate) fn to_table(&self, chunk: ChunkIndex) -> ChunkIndex {
-        let position = self.of_core.binary_search_by_key(&chunk, |(core, _)| *core);
-        self.of_core[position.expect("a scan is handed chunks of its snapshot")].1
+        let position = self.places.of_core.binary_search_by_key(&chunk, |(core, _)| *core);
+        self.places.of_core[position.expect("a scan is handed chunks of its snapshot")].1
     }
 
     /// The file that holds a chunk of the table, and the chunk of that file.
     pub(crate) fn place_of(&self, chunk: ChunkIndex) -> (FileId, ChunkIndex) {
         let (file, chunk) = self.table.place_of(chunk);
-        (self.files[file].id, chunk)
+        (self.places.files[file].id, chunk)
     }
 
     /// A column of the table as the column of the file that holds a chunk, if it is decoded as that file has it, so
@@ -106,13 +118,13 @@ impl Snapshot {
     /// The page of core for a page of the table.
     pub(crate) fn page_id(&self, page: PageIndex) -> PageId {
         let (file, page) = self.table.place_of_page(page);
-        PageId(self.files[file].first_page.0 + page.0)
+        PageId(self.places.files[file].first_page.0 + page.0)
     }
 
     /// The page of the table for a page of core, in the file that holds a chunk of the table.
     pub(crate) fn page_of(&self, chunk: ChunkIndex, id: PageId) -> PageIndex {
         let file = self.table.chunk_file(chunk);
-        let page = PageIndex(id.0 - self.files[file].first_page.0);
+        let page = PageIndex(id.0 - self.places.files[file].first_page.0);
         self.table.page_of_file(file, page)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use coscan_core::{ChunkIndex, ChunkSpec, GroupIndex, Index, PageId, PageIndex, TableId};
-use coscan_storage::table::{ParquetFile, ParquetTable};
+use coscan_storage::table::{ParquetFile, ParquetTable, TableChanges, TableError};
 
 use crate::driver::{Driver, Message};
 use crate::sync::destructor::InDestructor;
@@ -76,6 +76,24 @@ impl SharedTable {
     #[must_use]
     pub fn table(&self) -> &Arc<ParquetTable> {
         &self.open.snapshot.table
+    }
+
+    /// The same table with other changes, scheduled together with this one. Nothing is read or registered. Versions share
+    /// the memory of changes, so the caller counts it ([`BufferManager::count_metadata`]).
+    ///
+    /// # Errors
+    /// If a row is changed that its file does not have.
+    ///
+    /// # Panics
+    /// As [`ParquetTable::with_changes`].
+    ///
+    /// [`BufferManager::count_metadata`]: crate::BufferManager::count_metadata
+    pub fn with_changes(&self, changes: TableChanges) -> Result<Self, TableError> {
+        let table = Arc::new(self.table().with_changes(changes)?);
+        let snapshot = Arc::new(self.open.snapshot.with_changes(table));
+        let registration = self.registration();
+        let in_order = OnceLock::new();
+        Ok(Self { open: Arc::new(OpenTable { registration, snapshot, in_order }) })
     }
 
     /// Its id with the scheduler. Tables of the same files have the same, and so have snapshots of one name.

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod cancel;
+mod changed_rows;
 mod cluster;
 mod cluster_messages;
 mod common;
 mod cpu_scheduling;
 mod decode_once;
-mod deleted_rows;
 mod extending;
 mod faults;
 mod find_rows;

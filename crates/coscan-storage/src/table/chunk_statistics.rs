@@ -3,9 +3,11 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow::compute::{concat, take};
+use arrow::compute::{concat, nullif, take};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array, new_empty_array, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, UInt32Array, UInt64Array, new_empty_array, new_null_array,
+};
 use arrow_schema::{ArrowError, DataType};
 
 use super::per_column::PerColumn;
@@ -67,6 +69,27 @@ impl ChunkStatistics {
             max: bounds,
             null_count: if is_null { row_counts.clone() } else { vec![0; count].into() },
             row_count: row_counts,
+        })
+    }
+
+    /// The statistics of chunks of which nothing but the number of rows is known.
+    pub(super) fn unknown(data_type: &DataType, row_counts: UInt64Array) -> Self {
+        let count = row_counts.len();
+        let bounds = new_null_array(data_type, count);
+        let null_count = UInt64Array::new_null(count);
+        Self { min: Arc::clone(&bounds), max: bounds, null_count, row_count: row_counts }
+    }
+
+    /// The same statistics, unknown where a flag is set, but for the numbers of rows.
+    pub(super) fn without(&self, unknown: &BooleanArray) -> Result<Self, ArrowError> {
+        if unknown.true_count() == 0 {
+            return Ok(self.clone());
+        }
+        Ok(Self {
+            min: nullif(&self.min, unknown)?,
+            max: nullif(&self.max, unknown)?,
+            null_count: nullif(&self.null_count, unknown)?.as_primitive().clone(),
+            row_count: self.row_count.clone(),
         })
     }
 

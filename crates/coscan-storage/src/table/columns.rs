@@ -13,8 +13,13 @@ pub struct TableColumns {
     pub declared: Option<SchemaRef>,
     /// The declared columns as files name them, if they name them otherwise.
     pub mapping: Option<ColumnMapping>,
-    /// Columns that no file stores, after all others.
+    /// Columns that no file stores, after all others but that of row numbers.
     pub constants: Vec<ConstantColumn>,
+    /// A column with the number of each row, counted from the start of the table, after all others. Its type is UInt64. It
+    /// names the rows that a statement changes.
+    pub row_numbers: Option<FieldRef>,
+    /// Makes room for at least so many rows that no file has ([`TableChanges`](super::TableChanges)).
+    pub inserted_rows_max: Option<u64>,
 }
 
 /// The declared columns of a table as its files name them, one field for each. Table formats map columns so that they

@@ -8,14 +8,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::compute::take;
-use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_array::{Array, ArrayRef, new_null_array};
 use arrow_schema::{ArrowError, DataType};
 use bytes::Bytes;
 use coscan_core::{ChunkIndex, PageIndex};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::errors::ParquetError;
 
+use super::array_source::Source;
 use super::column_pages::ColumnPages;
 use super::observed::NanWatch;
 use super::page_selection::row_selection;
@@ -143,6 +143,23 @@ impl ParquetFile {
         .ended_if_empty())
     }
 
+    /// As [`Self::decode`], for a column that the file does not store: these values, one for each selected row.
+    pub(super) fn give(
+        &self,
+        chunk: ChunkIndex,
+        column: &str,
+        values: Result<ArrayRef, ArrowError>,
+        selection: Option<&[Range<u64>]>,
+        batch_rows: usize,
+    ) -> Result<ColumnDecoder, DecodeError> {
+        let value = new_null_array(&DataType::Null, 1);
+        let decoder = self.repeat(chunk, column, value, selection, batch_rows)?;
+        let values = values.map_err(|error| decoder.corrupt(error.to_string()))?;
+        let data_type = values.data_type().clone();
+        let source = Some(Source::Values { values, batch_rows: batch_rows.max(1) });
+        Ok(ColumnDecoder { data_type, source, ..decoder }.ended_if_empty())
+    }
+
     /// The number of selected rows, if they ascend without overlap within the chunk.
     fn count_selected(
         &self,
@@ -177,29 +194,6 @@ pub struct ColumnDecoder {
     file: Arc<str>,
     column: String,
     chunk: ChunkIndex,
-}
-
-/// The source of arrays.
-enum Source {
-    /// Stored pages.
-    Pages(Box<ParquetRecordBatchReader>),
-    /// One value, an array of one, in every row.
-    Value { value: ArrayRef, batch_rows: usize },
-}
-
-impl Source {
-    /// The next rows; `None` at the end. A repeated value yields at most `rows_left`.
-    fn next(&mut self, rows_left: u64) -> Result<Option<ArrayRef>, ArrowError> {
-        match self {
-            Self::Pages(reader) => {
-                Ok(reader.next().transpose()?.and_then(|batch| batch.columns().first().cloned()))
-            }
-            Self::Value { value, batch_rows } => {
-                let rows = usize::try_from(rows_left).unwrap_or(usize::MAX).min(*batch_rows);
-                take(value, &UInt32Array::from(vec![0; rows]), None).map(Some)
-            }
-        }
-    }
 }
 
 impl ColumnDecoder {

@@ -91,10 +91,10 @@ pub enum TableError {
         /// The column.
         column: String,
     },
-    /// A row is deleted that a file does not have.
+    /// A row is deleted or changed that a file does not have.
     #[error(
-        "row {row} of {file} is deleted in this version of the table, but the file has only {rows} rows; the file was \
-         replaced, or the list of deleted rows is damaged"
+        "row {row} of {file} is deleted or changed in this version of the table, but the file has only {rows} rows; the \
+         file was replaced, or the list of changes is damaged"
     )]
     NoSuchRow {
         /// The file.

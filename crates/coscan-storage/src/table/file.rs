@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_schema::{Field, Fields};
 use coscan_core::{ChunkIndex, Index, PageIndex};
-use futures::{StreamExt, TryStreamExt, stream};
 use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
@@ -14,22 +13,16 @@ use parquet::file::metadata::ParquetMetaData;
 use super::column_types::read_schema;
 use super::layout::{FileLayout, plan};
 use super::leaves::leaves_of_columns;
-use super::metadata_reader::DirectReader;
 use super::observed::Observed;
 use super::pages::{StoredChunk, StoredPage};
 use super::panics::caught;
 use super::per_column::PerColumn;
-use super::read::from_store;
 use super::schema::repeated_name;
 use super::zones::Zones;
 use super::{
-    ChunkStatistics, FileOptions, FileToOpen, FileVersion, MetadataReader, PageLayout, TableError,
-    TableFile, footer,
+    ChunkStatistics, FileOptions, FileVersion, MetadataReader, PageLayout, TableError, TableFile,
 };
 use crate::stores::Device;
-
-/// The most concurrent reads of footers: the number that object stores answer without slowing down.
-const FOOTERS_AT_A_TIME: usize = 32;
 
 /// One version of a Parquet file, opened under [`FileOptions`] and shared by all tables that list it.
 ///
@@ -59,36 +52,16 @@ pub struct ParquetFile {
 }
 
 impl ParquetFile {
-    /// Opens a file. Reads only its footer with the page index, and only if that is not given.
-    ///
-    /// # Errors
-    /// If the file cannot be read, is not sound Parquet, or uses features that coscan does not support.
-    pub async fn open(
-        file: impl Into<FileToOpen>,
-        options: FileOptions,
-    ) -> Result<Arc<Self>, TableError> {
-        Self::open_with(file, options, Arc::new(DirectReader)).await
-    }
-
-    /// As [`Self::open`], with a reader for the footer and, later, Bloom filters.
-    ///
-    /// # Errors
-    /// As [`Self::open`], and as the reader fails.
-    pub async fn open_with(
-        file: impl Into<FileToOpen>,
+    /// A file with this footer, which was checked. Nothing is read.
+    pub(super) fn of_footer(
+        file: TableFile,
+        device: Device,
+        metadata: Arc<ParquetMetaData>,
         options: FileOptions,
         reader: Arc<dyn MetadataReader>,
     ) -> Result<Arc<Self>, TableError> {
-        let FileToOpen { file, footer } = file.into();
         let version = file.version();
         let name: Arc<str> = version.to_string().into();
-        let device = Device::of(&file.store_url, &file.meta.location).await;
-        let device = device.map_err(|error| from_store(&name, error))?;
-        let metadata = match footer.filter(|footer| footer::is_whole(footer)) {
-            Some(footer) => footer,
-            None => footer::read(&file, &device, &name, &*reader).await?,
-        };
-        let metadata = footer::checked(metadata, &name, file.meta.size)?;
         let schema = caught(|| read_schema(&metadata, options.types)).map_err(|reason| {
             TableError::Corrupt {
                 file: Arc::clone(&name),
@@ -128,18 +101,6 @@ impl ParquetFile {
             growth: OnceLock::new(),
             name,
         }))
-    }
-
-    /// Opens files, some at a time. The results are in the order of `files`.
-    ///
-    /// # Errors
-    /// As [`Self::open`], for the first file that fails.
-    pub async fn open_all(
-        files: Vec<FileToOpen>,
-        options: FileOptions,
-    ) -> Result<Vec<Arc<Self>>, TableError> {
-        let opening = stream::iter(files).map(|file| Self::open(file, options));
-        opening.buffered(FOOTERS_AT_A_TIME).try_collect().await
     }
 
     /// The identity of the file and its version.

@@ -5,13 +5,13 @@
 //!
 //! | task | for a file | for a table |
 //! |---|---|---|
-//! | Open: [`ParquetFile::open`], [`ParquetTable::open`] | `version`, `options`, `footer`, `footer_checks`, `metadata_reader`, `file`, `column_types` | `locations`, `snapshot`, `columns` (declared ones) |
+//! | Open: [`ParquetFile::open`], [`ParquetTable::open`] | `version`, `options`, `opening`, `footer`, `footer_checks`, `metadata_reader`, `file`, `column_types` | `locations`, `snapshot`, `columns` (declared ones) |
 //! | One schema for all files | | `schema`, `types` (widening, casts, names) |
-//! | Leave deleted rows out: [`ParquetTable::without_rows`] | | `deleted_rows` |
+//! | Delete, change and insert rows: [`ParquetTable::with_changes`] | | `changes` |
 //! | Lay out chunks and pages: [`ParquetTable::layout`] | `chunks`, `pages`, `leaves`, `layout`, `row_ranges` (where rows begin) | `starts`, `table_pages` |
 //! | Find the pages of rows: [`ParquetFile::pages_of_rows`] | `page_selection` | `table_pages` |
 //! | Read pages: [`ParquetFile::requests`], [`ParquetFile::read`] | `requests`, `read`, `body` (cuts responses) | `table_pages` |
-//! | Decode a column of a chunk: [`ParquetFile::decode`] | `decode`, `column_pages`, `segments`, `panics`; `estimate` (memory) | `table_pages` |
+//! | Decode a column of a chunk: [`ParquetFile::decode`] | `decode`, `array_source`, `column_pages`, `segments`, `panics`; `estimate` (memory) | `table_pages` |
 //! | Read just the first rows: [`ParquetTable::prefix`] | `prefix` | `first_rows` |
 //! | Statistics: [`ParquetFile::statistics`], [`ParquetFile::zone_statistics`] | `statistics`, `bounds`, `zones`, `chunk_statistics` | `table_statistics` |
 //! | Observations of reads: [`ParquetFile::is_without_nan`], [`ParquetFile::is_unordered`] | `observed` | `table_statistics` |
@@ -27,16 +27,17 @@
 //! - a chunk never spans two files;
 //! - a decoder yields exactly the selected rows, or an error.
 
+mod array_source;
 mod bloom_filters;
 mod body;
 mod bounds;
+mod changes;
 mod chunk_statistics;
 mod chunks;
 mod column_pages;
 mod column_types;
 mod columns;
 mod decode;
-mod deleted_rows;
 mod error;
 mod estimate;
 mod file;
@@ -48,6 +49,7 @@ mod leaves;
 mod locations;
 mod metadata_reader;
 mod observed;
+mod opening;
 mod options;
 mod page_selection;
 mod pages;
@@ -70,10 +72,10 @@ mod version;
 mod zones;
 
 pub use bloom_filters::BloomFilter;
+pub use changes::{ChunkChanges, ColumnValues, FileChanges, TableChanges, Value};
 pub use chunk_statistics::ChunkStatistics;
 pub use columns::{ColumnKey, ColumnMapping, ConstantColumn, TableColumns};
 pub use decode::ColumnDecoder;
-pub use deleted_rows::DeletedRows;
 pub use error::{DecodeError, ReadError, TableError};
 pub use file::ParquetFile;
 pub use locations::LocationError;

@@ -6,16 +6,17 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, new_null_array};
 use arrow_schema::{DataType, Fields, Schema, SchemaRef};
-use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
+use coscan_core::{GroupIndex, Index, Layout};
 use parquet::file::metadata::ParquetMetaData;
 
+use super::changes::{TableChanges, file_of_inserted_rows};
 use super::chunk_statistics::TableStatistics;
 use super::schema::{columns_of_files, merge_fields};
-use super::starts::{Starts, place};
+use super::starts::Starts;
 use super::types::adapt;
 use super::{
-    ColumnDecoder, ColumnMapping, ConstantColumn, DeletedRows, FileOptions, PageLayout,
-    ParquetFile, TableColumns, TableError, TableFile,
+    ColumnDecoder, ColumnMapping, ConstantColumn, FileOptions, PageLayout, ParquetFile,
+    TableColumns, TableError, TableFile,
 };
 
 /// A snapshot of a table: an ordered list of files with one schema. It never changes, and shares its files with all
@@ -23,18 +24,28 @@ use super::{
 ///
 /// Chunks are numbered over all files in the order in which they were given. Share it in an [`Arc`].
 pub struct ParquetTable {
+    /// What it has in common with tables of the same files and other changes.
+    pub(super) base: Arc<TableBase>,
+    pub(super) changes: TableChanges,
+}
+
+/// A table without changes.
+pub(super) struct TableBase {
     schema: SchemaRef,
     page_layout: PageLayout,
-    pub(super) files: Vec<Arc<ParquetFile>>,
-    starts: Starts,
+    /// The files. The last one is that of inserted rows, if there is room for any.
+    files: Vec<Arc<ParquetFile>>,
+    /// The number of inserted rows that there is room for.
+    inserted_max: u64,
+    /// Whether the last column is that of row numbers.
+    has_row_numbers: bool,
+    pub(super) starts: Starts,
     /// The places of the stored columns in each file. Neighbours with the same columns share the list.
     columns: Vec<Arc<[Option<usize>]>>,
     /// The stored columns as files name them, if they name them otherwise.
     mapping: Option<ColumnMapping>,
     /// The constant columns, which follow the stored ones.
     constants: Vec<ConstantColumn>,
-    /// The deleted rows of each file; empty if there are none in any.
-    pub(super) deleted: Vec<Option<Arc<DeletedRows>>>,
     /// The layout, computed on demand like the statistics.
     pub(super) layout: OnceLock<Arc<Layout>>,
     pub(super) statistics: TableStatistics,
@@ -71,7 +82,7 @@ impl ParquetTable {
     /// If the files were opened under different page layouts, a constant column does not have one value of its type per
     /// file, or a mapping does not have a field for each declared column.
     pub fn with_columns(
-        files: Vec<Arc<ParquetFile>>,
+        mut files: Vec<Arc<ParquetFile>>,
         columns: TableColumns,
     ) -> Result<Self, TableError> {
         let first = files.first().map(|file| file.options().layout);
@@ -103,38 +114,77 @@ impl ParquetTable {
             assert_eq!(mapping.fields.len(), stored.len(), "each column is mapped");
         }
         let constants = columns.constants.iter().map(|constant| &constant.field);
-        let fields: Fields = stored.iter().chain(constants).cloned().collect();
-        Ok(Self {
-            columns: columns_of_files(&stored, columns.mapping.as_ref(), &files)?,
+        let own = constants.chain(&columns.row_numbers);
+        let fields: Fields = stored.iter().chain(own).cloned().collect();
+        let mut places = columns_of_files(&stored, columns.mapping.as_ref(), &files)?;
+        let mut inserted_max = 0;
+        if let Some(rows_max) = columns.inserted_rows_max {
+            let first = files.first();
+            let options = first.map(|file| file.options()).unwrap_or_default();
+            let device = first.map(|file| file.device().clone());
+            let inserted = file_of_inserted_rows(rows_max, options, device);
+            inserted_max = inserted.row_count();
+            files.push(inserted);
+            places.push(vec![None; stored.len()].into());
+        }
+        let base = TableBase {
+            columns: places,
             mapping: columns.mapping,
             constants: columns.constants,
-            deleted: Vec::new(),
             starts: Starts::of(&files),
             layout: OnceLock::new(),
             statistics: TableStatistics::new(fields.len()),
             schema: Arc::new(Schema::new(fields)),
+            has_row_numbers: columns.row_numbers.is_some(),
+            inserted_max,
             page_layout,
             files,
-        })
+        };
+        Ok(Self { base: Arc::new(base), changes: TableChanges::default() })
     }
 
     /// The stored columns as files name them, if they name them otherwise.
     #[must_use]
     pub fn mapping(&self) -> Option<&ColumnMapping> {
-        self.mapping.as_ref()
+        self.base.mapping.as_ref()
     }
 
     /// The Arrow schema: the columns of all files, in the order in which they first appear, then the constant ones. A
     /// column is nullable if it is nullable or missing in any file. Metadata is dropped.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+        &self.base.schema
     }
 
-    /// The files, in the order in which they were given.
+    /// The files, in the order in which they were given. The last one [stands for inserted rows](Self::inserted_file), if
+    /// there may be any.
     #[must_use]
     pub fn parquet_files(&self) -> &[Arc<ParquetFile>] {
-        &self.files
+        &self.base.files
+    }
+
+    /// The files that exist, in the order in which they were given.
+    #[must_use]
+    pub fn stored_files(&self) -> &[Arc<ParquetFile>] {
+        &self.base.files[..self.base.files.len() - usize::from(self.base.inserted_max > 0)]
+    }
+
+    /// The file that stands for rows that no file has, if there may be any: an index into [`Self::parquet_files`].
+    #[must_use]
+    pub fn inserted_file(&self) -> Option<usize> {
+        (self.base.inserted_max > 0).then(|| self.base.files.len() - 1)
+    }
+
+    /// The number of inserted rows for which there is room.
+    #[must_use]
+    pub fn inserted_max(&self) -> u64 {
+        self.base.inserted_max
+    }
+
+    /// The column with the number of each row, counted from the start of the table, if there is one: the last one.
+    #[must_use]
+    pub fn row_number_column(&self) -> Option<usize> {
+        self.base.has_row_numbers.then(|| self.base.schema.fields().len() - 1)
     }
 
     /// The place of a column of the table in a file; `None` if the file does not store it. Then all its rows have one
@@ -144,39 +194,30 @@ impl ParquetTable {
     /// If there is no such file or column.
     #[must_use]
     pub fn file_column(&self, file: usize, column: usize) -> Option<usize> {
-        assert!(column < self.schema.fields().len(), "column {column} exists");
-        self.columns[file].get(column).copied().flatten()
+        assert!(column < self.base.schema.fields().len(), "column {column} exists");
+        self.base.columns[file].get(column).copied().flatten()
     }
 
     /// The columns that no file stores, at the end of [`Self::schema`].
     #[must_use]
     pub fn constants(&self) -> &[ConstantColumn] {
-        &self.constants
+        &self.base.constants
     }
 
     /// The value of all rows of a file in a column that it does not store, as an array of one. It is NULL if other
-    /// files have the column.
+    /// files have the column, also where [values differ by row](super::TableColumns::row_numbers).
     ///
     /// # Panics
     /// If there is no such file or column.
     #[must_use]
     pub fn repeated_value(&self, file: usize, column: usize) -> ArrayRef {
         let data_type = self.data_type(column);
-        let constant = column.checked_sub(self.columns[file].len());
-        let Some(constant) = constant.map(|constant| &self.constants[constant]) else {
+        let constant = column.checked_sub(self.base.columns[file].len());
+        let constant = constant.and_then(|constant| self.base.constants.get(constant));
+        let Some(constant) = constant.filter(|_| self.inserted_file() != Some(file)) else {
             return new_null_array(data_type, 1);
         };
         adapt(&constant.values.slice(file, 1), data_type).expect("a value of the column's type")
-    }
-
-    /// The file that holds a chunk, an index into [`Self::parquet_files`], and the chunk's number within it.
-    ///
-    /// # Panics
-    /// If there is no such chunk.
-    #[must_use]
-    pub fn place_of(&self, chunk: ChunkIndex) -> (usize, ChunkIndex) {
-        let (file, chunk) = place(&self.starts.chunks, chunk.as_usize());
-        (file, ChunkIndex::from_usize(chunk))
     }
 
     /// The footer of a file, with its page index if it has one.
@@ -185,16 +226,7 @@ impl ParquetTable {
     /// If there is no such file.
     #[must_use]
     pub fn parquet_metadata(&self, file: usize) -> &Arc<ParquetMetaData> {
-        self.files[file].metadata()
-    }
-
-    /// The file that holds a chunk, an index into [`Self::parquet_files`].
-    ///
-    /// # Panics
-    /// If there is no such chunk.
-    #[must_use]
-    pub fn chunk_file(&self, chunk: ChunkIndex) -> usize {
-        self.place_of(chunk).0
+        self.base.files[file].metadata()
     }
 
     /// The column group that stores a column, an index into the fields of [`Self::schema`].
@@ -203,30 +235,11 @@ impl ParquetTable {
     /// If there is no such column.
     #[must_use]
     pub fn group_of_column(&self, column: usize) -> GroupIndex {
-        assert!(column < self.schema.fields().len(), "column {column} exists");
-        GroupIndex::from_usize(match self.page_layout {
+        assert!(column < self.base.schema.fields().len(), "column {column} exists");
+        GroupIndex::from_usize(match self.base.page_layout {
             PageLayout::Column => column,
             PageLayout::Row => 0,
         })
-    }
-
-    /// The file that holds a page, an index into [`Self::parquet_files`], and the page's number within it.
-    ///
-    /// # Panics
-    /// If there is no such page.
-    #[must_use]
-    pub fn place_of_page(&self, page: PageIndex) -> (usize, PageIndex) {
-        let (file, page) = place(&self.starts.pages, page.as_usize());
-        (file, PageIndex::from_usize(page))
-    }
-
-    /// The number over all files of a page of a file.
-    ///
-    /// # Panics
-    /// If there is no such file.
-    #[must_use]
-    pub fn page_of_file(&self, file: usize, page: PageIndex) -> PageIndex {
-        PageIndex::from_usize(self.starts.pages[file] + page.as_usize())
     }
 
     /// The column of a file that a column group stores; `None` if the file lacks it. In a row layout the first column
@@ -236,27 +249,25 @@ impl ParquetTable {
     /// If there is no such file or column group.
     #[must_use]
     pub fn column_of_group(&self, file: usize, group: GroupIndex) -> Option<usize> {
-        match self.page_layout {
+        if self.inserted_file() == Some(file) {
+            return None;
+        }
+        match self.base.page_layout {
             PageLayout::Column => self.file_column(file, group.as_usize()),
             PageLayout::Row => Some(0),
         }
     }
 
     pub(super) fn data_type(&self, column: usize) -> &DataType {
-        self.schema.field(column).data_type()
+        self.base.schema.field(column).data_type()
     }
 
     /// The type of a column with the names of nested fields in files.
     pub(super) fn stored_type(&self, column: usize) -> &DataType {
-        match &self.mapping {
+        match &self.base.mapping {
             Some(mapping) => mapping.fields[column].data_type(),
             None => self.data_type(column),
         }
-    }
-
-    /// The first row of a file, counted from the start of the table.
-    pub(super) fn first_row(&self, file: usize) -> u64 {
-        self.starts.rows[file]
     }
 
     /// The values of a file's column as those of a column of the table.
@@ -265,16 +276,11 @@ impl ParquetTable {
         decoder.with_names(self.data_type(column).clone())
     }
 
-    /// The file that holds a row, counted from the start of the table.
-    pub(super) fn file_of_row(&self, row: u64) -> usize {
-        self.starts.rows.partition_point(|&start| start <= row).saturating_sub(1)
-    }
-
     /// The number of column groups.
     #[must_use]
     pub fn group_count(&self) -> usize {
-        match self.page_layout {
-            PageLayout::Column => self.schema.fields().len(),
+        match self.base.page_layout {
+            PageLayout::Column => self.base.schema.fields().len(),
             PageLayout::Row => 1,
         }
     }
@@ -282,13 +288,13 @@ impl ParquetTable {
 
 impl fmt::Debug for ParquetTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let last = self.files.len();
+        let last = self.base.files.len();
         f.debug_struct("ParquetTable")
             .field("files", &last)
-            .field("columns", &self.schema.fields().len())
-            .field("chunks", &self.starts.chunks[last])
-            .field("pages", &self.starts.pages[last])
-            .field("rows", &self.starts.rows[last])
+            .field("columns", &self.base.schema.fields().len())
+            .field("chunks", &self.base.starts.chunks[last])
+            .field("pages", &self.base.starts.pages[last])
+            .field("rows", &self.base.starts.rows[last])
             .finish_non_exhaustive()
     }
 }

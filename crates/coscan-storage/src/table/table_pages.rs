@@ -18,7 +18,7 @@ impl ParquetTable {
     /// Chunks, column groups and pages of the table.
     #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
-        self.layout.get_or_init(|| Arc::new(self.make_layout()))
+        self.base.layout.get_or_init(|| Arc::new(self.make_layout()))
     }
 
     fn make_layout(&self) -> Layout {
@@ -86,7 +86,7 @@ impl ParquetTable {
     /// # Errors
     /// If a file has changed, is gone, or its store fails.
     pub async fn check(&self) -> Result<(), ReadError> {
-        let checks = stream::iter(self.parquet_files().to_vec());
+        let checks = stream::iter(self.stored_files().to_vec());
         let checks = checks.map(|file| async move { file.file().check().await });
         checks.buffer_unordered(CHECKS_MAX).try_collect().await
     }
@@ -150,7 +150,7 @@ impl ParquetTable {
     }
 
     /// As [`ParquetFile::decode`](super::ParquetFile::decode); the arrays have the type of the column in
-    /// [`Self::schema`].
+    /// [`Self::schema`]. Values are as files have them, without [changes](Self::chunk_changes).
     ///
     /// # Errors
     /// If the selection does not ascend without overlap, or the bytes contradict the footer. The iterator may yield
@@ -166,12 +166,18 @@ impl ParquetTable {
         selection: Option<&[Range<u64>]>,
         batch_rows: usize,
     ) -> Result<ColumnDecoder, DecodeError> {
+        let computed = self.computed_values(chunk, column, selection);
         let (index, chunk) = self.place_of(chunk);
         let file = &self.parquet_files()[index];
         let Some(in_file) = self.file_column(index, column) else {
-            let (name, value) =
-                (self.schema().field(column).name(), self.repeated_value(index, column));
-            return file.repeat(chunk, name, value, selection, batch_rows);
+            let name = self.schema().field(column).name();
+            return match computed {
+                Some(values) => file.give(chunk, name, values, selection, batch_rows),
+                None => {
+                    let value = self.repeated_value(index, column);
+                    file.repeat(chunk, name, value, selection, batch_rows)
+                }
+            };
         };
         let pages = |page| pages(self.page_of_file(index, page));
         let decoder = file.decode(chunk, in_file, &pages, selection, batch_rows)?;

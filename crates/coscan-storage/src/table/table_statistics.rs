@@ -12,7 +12,8 @@ use super::{ChunkStatistics, ParquetFile, ParquetTable, TableError};
 
 impl ParquetTable {
     /// The statistics of a column, an entry per chunk, from the footers. Nothing is read, and the result is kept.
-    /// Bounds are unknown for nested columns, and for columns that are read as a type that orders values differently.
+    /// Bounds are unknown for nested columns, for columns that are read as a type that orders values differently, and
+    /// where the column has other values than the file. Deleted rows still count.
     ///
     /// # Errors
     /// If the statistics of a file cannot be understood.
@@ -25,14 +26,17 @@ impl ParquetTable {
             chunks.map(|chunk| Some(file.chunk_rows(chunk))).collect()
         };
         let concat = || self.concat(column, ParquetFile::statistics, row_counts);
-        self.statistics.chunks.get_or_try_make(column, concat).cloned()
+        let stored = self.base.statistics.chunks.get_or_try_make(column, concat)?.clone();
+        let layout = self.layout();
+        self.with_unknown(column, stored, layout.chunks().map(|chunk| layout.rows(chunk)))
+            .map_err(|error| self.unknown(column, &error))
     }
 
     /// The zones of the table, as rows from its start: each row group of a chunk that has several, else the chunk.
     /// They ascend and cover the table.
     #[must_use]
     pub fn zones(&self) -> &[Range<u64>] {
-        self.statistics.zone_rows.get_or_init(|| {
+        self.base.statistics.zone_rows.get_or_init(|| {
             let of_file = |(index, file): (usize, &Arc<ParquetFile>)| {
                 let start = self.first_row(index);
                 let zones = file.zones().to_vec().into_iter();
@@ -54,7 +58,9 @@ impl ParquetTable {
             file.zones().iter().map(|rows| Some(rows.end - rows.start)).collect()
         };
         let concat = || self.concat(column, ParquetFile::zone_statistics, row_counts);
-        self.statistics.zones.get_or_try_make(column, concat).cloned()
+        let stored = self.base.statistics.zones.get_or_try_make(column, concat)?.clone();
+        self.with_unknown(column, stored, self.zones().iter().cloned())
+            .map_err(|error| self.unknown(column, &error))
     }
 
     /// Whether the rows of a row group of a file were found not to be in the order of a column, see
@@ -74,6 +80,9 @@ impl ParquetTable {
     /// If there is no such chunk or column.
     #[must_use]
     pub fn is_without_nan(&self, chunk: ChunkIndex, column: usize) -> bool {
+        if self.chunk_has_new_values(chunk, column) {
+            return false;
+        }
         let (file, chunk) = self.place_of(chunk);
         match self.file_column(file, column) {
             Some(column) => self.parquet_files()[file].is_without_nan(chunk, column),
@@ -106,17 +115,20 @@ impl ParquetTable {
         count: fn(&ParquetFile, ChunkIndex) -> usize,
     ) -> Vec<bool> {
         let mut without_nan = Vec::new();
-        for (index, file) in self.parquet_files().iter().enumerate() {
-            let in_file = self.file_column(index, column);
-            let is_repeated =
-                in_file.is_none() && !may_hold_nan(&self.repeated_value(index, column));
-            for chunk in (0..file.chunk_count()).map(ChunkIndex::from_usize) {
-                let is_known =
-                    is_repeated || in_file.is_some_and(|column| file.is_without_nan(chunk, column));
-                without_nan.extend(std::iter::repeat_n(is_known, count(file, chunk)));
-            }
+        for chunk in self.layout().chunks() {
+            let (file, in_file) = self.place_of(chunk);
+            let count = count(&self.parquet_files()[file], in_file);
+            without_nan.extend(std::iter::repeat_n(self.is_without_nan(chunk, column), count));
         }
         without_nan
+    }
+
+    fn unknown(&self, column: usize, error: &ArrowError) -> TableError {
+        let name = self.schema().field(column).name();
+        TableError::Unsupported {
+            file: Arc::clone(&self.parquet_files()[0].name),
+            reason: format!("the statistics of column `{name}` cannot be put together ({error})"),
+        }
     }
 
     fn concat(
@@ -126,10 +138,7 @@ impl ParquetTable {
         row_counts: fn(&ParquetFile) -> UInt64Array,
     ) -> Result<ChunkStatistics, TableError> {
         let data_type = self.data_type(column);
-        let unknown = |error: ArrowError| TableError::Unsupported {
-            file: Arc::clone(&self.parquet_files()[0].name),
-            reason: format!("the statistics of column {column} cannot be put together ({error})"),
-        };
+        let unknown = |error: ArrowError| self.unknown(column, &error);
         let mut parts = Vec::with_capacity(self.parquet_files().len());
         for (index, file) in self.parquet_files().iter().enumerate() {
             parts.push(match self.file_column(index, column) {
@@ -140,6 +149,9 @@ impl ParquetTable {
                     } else {
                         found.cast(data_type)
                     }
+                }
+                None if self.is_computed(index, column) => {
+                    ChunkStatistics::unknown(data_type, row_counts(file))
                 }
                 None => {
                     let value = self.repeated_value(index, column);

@@ -22,11 +22,13 @@ impl SharedScanExec {
     /// The number of rows of needed chunks that are deleted in the snapshot, if there are any.
     fn deleted_rows(&self) -> Option<u64> {
         let table = self.source.table.table();
-        if !table.has_deleted_rows() {
+        if table.changes().files.is_empty() {
             return None;
         }
-        let rows = self.needed.rows_in(table, &self.needed.chunks).into_iter();
-        let deleted = rows.map(|rows| rows.end - rows.start - table.rows_left(rows)).sum();
+        let chunks = self.needed.chunks.iter().copied();
+        let stored = chunks.filter(|&chunk| table.inserted_file() != Some(table.chunk_file(chunk)));
+        let rows = self.needed.rows_in(table, &stored.collect::<Vec<_>>()).into_iter();
+        let deleted = rows.map(|rows| rows.end - rows.start - table.visible_rows(rows)).sum();
         Some(deleted).filter(|deleted| *deleted > 0)
     }
 }

@@ -117,7 +117,7 @@ impl SharedScanExec {
     pub(crate) fn rows_of(&self, chunk: ChunkIndex) -> u64 {
         let table = self.source.table.table();
         let rows = self.needed.rows_in(table, &[chunk]);
-        rows.into_iter().map(|rows| table.rows_left(rows)).sum()
+        rows.into_iter().map(|rows| table.visible_rows(rows)).sum()
     }
 
     /// The metrics of an execution of all partitions.

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::ArrayRef;
-use arrow_buffer::BooleanBuffer;
+use arrow_schema::ArrowError;
 use coscan_core::{MemoryStage, PriorityClass};
-use coscan_storage::table::ColumnDecoder;
+use coscan_storage::table::{ChunkChanges, ColumnDecoder};
 
 use crate::chunks::decode_cache::Slice;
 use crate::chunks::lease::Lease;
@@ -47,8 +47,8 @@ pub(crate) struct PartColumns {
     /// The distinct columns.
     columns: Vec<Column>,
     rows_left: u64,
-    /// The rows left that are not deleted; `None` if none of the part is deleted.
-    mask: Option<BooleanBuffer>,
+    /// The changes of the rows left; `None` if there are none in the part.
+    changes: Option<ChunkChanges>,
     /// The most rows of a batch.
     rows_max: u64,
     /// Memory for a batch of the columns that are decoded batch by batch.
@@ -59,6 +59,9 @@ pub(crate) struct PartColumns {
     /// The stored bytes of those columns.
     _stored: Reservation,
 }
+
+/// One array per field, and their number of rows.
+pub(crate) type Rows = (Vec<ArrayRef>, u64);
 
 enum Column {
     Whole { slice: Slice, next: usize },
@@ -122,7 +125,7 @@ pub(crate) async fn open(
             table: part.table,
             columns,
             rows_left: part.rows(),
-            mask: part.mask(),
+            changes: part.changes(),
             rows_max: scan.driver().options().batch_rows as u64,
             batch_needs: if decodes { batch_needs } else { BatchNeeds::default() },
             batch: batch.take(),
@@ -140,29 +143,14 @@ impl PartColumns {
         self.table
     }
 
-    /// The number of rows of the next batch if it has no columns, otherwise the most rows.
-    pub(crate) fn batch_rows_max(&self) -> u64 {
-        self.rows_left.min(self.rows_max)
-    }
-
-    /// Notes that `rows` rows were taken. Returns those of them that are not deleted, or `None` if none is deleted.
-    pub(crate) fn taken(&mut self, rows: u64) -> Option<BooleanBuffer> {
-        let left = self.rows_left.checked_sub(rows);
-        self.rows_left = left.expect("a decoder gives only the rows asked for");
-        let mask = self.mask.as_mut()?;
-        let rows = usize::try_from(rows).expect("rows of a batch fit into memory");
-        let taken = mask.slice(0, rows);
-        *mask = mask.slice(rows, mask.len() - rows);
-        Some(taken).filter(|taken| taken.count_set_bits() < rows)
-    }
-
     /// Whether all rows were taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows_left == 0
     }
 
-    /// The arrays of the next batch, one per field; `None` if there is no memory for it now.
-    pub(crate) fn next(&mut self, scan: &ScanHandle) -> Result<Option<Vec<ArrayRef>>, ScanError> {
+    /// The arrays of the next batch, one per field, and its number of rows, which is 0 if all are deleted. `None` if there
+    /// is no memory for it now.
+    pub(crate) fn next(&mut self, scan: &ScanHandle) -> Result<Option<Rows>, ScanError> {
         let batch = self
             .batch
             .take()
@@ -187,8 +175,16 @@ impl PartColumns {
         if decodes {
             add_time(&scan.counters().decode_ns, started.elapsed());
         }
-        let fields = scan.parts().columns_of(self.table).fields.iter();
-        Ok(Some(fields.map(|&column| Arc::clone(&arrays[column])).collect()))
+        let read = scan.parts().columns_of(self.table);
+        let rows_max = self.rows_left.min(self.rows_max);
+        let mut rows = arrays.first().map_or(rows_max, |array| array.len() as u64);
+        let left = self.rows_left.checked_sub(rows);
+        self.rows_left = left.expect("a decoder gives only the rows asked for");
+        if let Some(changes) = &mut self.changes {
+            (arrays, rows) = changes.merge(&read.columns, arrays, rows).map_err(not_merged)?;
+        }
+        let fields = read.fields.iter();
+        Ok(Some((fields.map(|&column| Arc::clone(&arrays[column])).collect(), rows)))
     }
 
     /// The memory for the next batch, in bytes.
@@ -201,6 +197,10 @@ impl PartColumns {
     pub(crate) fn provide(&mut self, batch: Reservation) {
         self.batch = Some(batch);
     }
+}
+
+fn not_merged(error: ArrowError) -> ScanError {
+    ScanError::ChangesNotMerged { reason: error.to_string() }
 }
 
 /// A reservation of `bytes`, part of which may be reserved already; `None` if the rest is not available.

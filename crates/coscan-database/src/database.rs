@@ -1,0 +1,194 @@
+//! A database: its tables, its log, and the numbers of what is new.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use coscan_pdt::InsertId;
+use coscan_wal::{Disk, GroupCommit, Log, LogError, LogOptions, Lsn, Recovery, TornTail};
+
+use crate::error::Error;
+use crate::log::{Record, Replay, ValueFormat};
+use crate::state::{DatabaseVersion, SharedState};
+use crate::table::{FileId, Table, TableId};
+
+/// Tables that change. A clone is the same database.
+#[derive(Clone)]
+pub struct Database<V: Clone> {
+    shared: Arc<Shared<V>>,
+}
+
+struct Shared<V: Clone> {
+    state: Arc<SharedState<V>>,
+    /// The log, unless the database is in memory.
+    log: Option<DatabaseLog<V>>,
+    next_table: AtomicU64,
+    next_file: AtomicU64,
+    next_insert: AtomicU64,
+}
+
+/// The log of a database.
+struct DatabaseLog<V> {
+    log: GroupCommit,
+    format: ValueFormat<V>,
+    torn: Option<TornTail>,
+}
+
+impl<V: Clone> Default for Database<V> {
+    /// An empty database in memory: it is gone with the last of its clones and transactions.
+    fn default() -> Self {
+        Self::of(Replay::new(), Lsn::default(), None)
+    }
+}
+
+impl<V: Clone> Database<V> {
+    /// Opens the database of a directory, or creates an empty one: reads its log, and has the tables of all commits that
+    /// were acknowledged.
+    ///
+    /// # Errors
+    /// [`Error::Log`] if another process has it open, the disk fails, or durable bytes of the log are damaged;
+    /// [`Error::UnknownRecord`] if another version of this crate wrote it.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        options: LogOptions,
+        format: ValueFormat<V>,
+    ) -> Result<Self, Error> {
+        Self::open_with(disk, options, format, GroupCommit::new)
+    }
+
+    /// As [`Self::open`]. `share` makes a group commit of the log, with an executor for async commits.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(
+        disk: Arc<dyn Disk>,
+        options: LogOptions,
+        format: ValueFormat<V>,
+        share: impl FnOnce(Log) -> GroupCommit,
+    ) -> Result<Self, Error> {
+        let (log, recovery) = Log::open(disk, options)?;
+        let replay = replay(&recovery, format)?;
+        let torn = recovery.torn().cloned();
+        let log = DatabaseLog { log: share(log), format, torn };
+        Ok(Self::of(replay, recovery.last(), Some(log)))
+    }
+
+    fn of(replay: Replay<V>, lsn: Lsn, log: Option<DatabaseLog<V>>) -> Self {
+        let [next_table, next_file, next_insert] = replay.next_numbers().map(AtomicU64::new);
+        let latest = DatabaseVersion { lsn, tables: Arc::new(replay.into_tables()) };
+        let state = Arc::new(SharedState::new(latest));
+        Self { shared: Arc::new(Shared { state, log, next_table, next_file, next_insert }) }
+    }
+
+    /// The end of the log that was cut when the database was opened: what a crash had left of commits that were not
+    /// acknowledged. If there was no crash, the disk is damaged.
+    #[must_use]
+    pub fn torn(&self) -> Option<&TornTail> {
+        self.shared.log.as_ref()?.torn.as_ref()
+    }
+
+    /// The table of this name.
+    #[must_use]
+    pub fn table(&self, name: &str) -> Option<Table> {
+        let visible = self.state().lock().visible.clone();
+        let mut tables = visible.tables.values().map(|(table, _)| table);
+        tables.find(|table| &*table.name == name).cloned()
+    }
+
+    /// All tables.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table> {
+        let visible = self.state().lock().visible.clone();
+        visible.tables.values().map(|(table, _)| table.clone()).collect()
+    }
+
+    /// A number for a new file. If no commit has it, it may be given again after the database was opened again.
+    #[must_use]
+    pub fn new_file(&self) -> FileId {
+        FileId(self.shared.next_file.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn new_table(&self) -> TableId {
+        TableId(self.shared.next_table.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn new_insert(&self) -> InsertId {
+        InsertId(self.shared.next_insert.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Waits until the log has room for another record, without blocking, if the database was opened with an executor. To be
+    /// called before [`Transaction::start_commit`](crate::Transaction::start_commit): it bounds the memory of what is not
+    /// durable yet.
+    ///
+    /// # Errors
+    /// [`Error::Log`] if the log has failed.
+    pub async fn make_room(&self) -> Result<(), Error> {
+        if let Some(log) = self.log().filter(|log| log.is_full()) {
+            log.committed(log.submitted()).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a commit is durable and visible, without blocking, if the database was opened with an executor.
+    ///
+    /// # Errors
+    /// [`Error::Log`] if the log has failed.
+    pub async fn durable(&self, lsn: Lsn) -> Result<(), Error> {
+        if let Some(log) = self.log() {
+            log.committed(lsn).await?;
+        }
+        self.publish();
+        Ok(())
+    }
+
+    pub(crate) fn state(&self) -> &Arc<SharedState<V>> {
+        &self.shared.state
+    }
+
+    /// A record as the log has it; `None` in memory.
+    pub(crate) fn encoded(&self, record: impl FnOnce() -> Record<V>) -> Option<Vec<u8>> {
+        self.shared.log.as_ref().map(|log| record().encode(log.format))
+    }
+
+    /// Takes a record into the log, and returns the number of the commit after `latest`. It is not durable yet.
+    pub(crate) fn submit(&self, latest: Lsn, record: Option<Vec<u8>>) -> Result<Lsn, Error> {
+        let (Some(log), Some(record)) = (self.log(), record) else { return Ok(latest.next()) };
+        let bytes = record.len();
+        log.submit(record).map_err(|error| match error {
+            LogError::RecordTooLarge { .. } => Error::TooLarge { bytes },
+            error => error.into(),
+        })
+    }
+
+    /// The log, unless the database is in memory.
+    pub(crate) fn log(&self) -> Option<&GroupCommit> {
+        self.shared.log.as_ref().map(|log| &log.log)
+    }
+
+    /// Makes all durable commits visible.
+    pub(crate) fn publish(&self) {
+        let durable = self.log().map(GroupCommit::durable);
+        self.state().lock().publish(durable);
+    }
+}
+
+/// The database that a log has.
+fn replay<V: Clone>(recovery: &Recovery, format: ValueFormat<V>) -> Result<Replay<V>, Error> {
+    let mut replay = Replay::new();
+    recovery.for_each(recovery.first(), |record| {
+        let unknown = Error::UnknownRecord { lsn: record.lsn };
+        let decoded = Record::decode(record.payload, format).ok_or(unknown.clone())?;
+        replay.apply(decoded).map_err(|_| unknown)
+    })?;
+    Ok(replay)
+}
+
+impl<V: Clone> fmt::Debug for Database<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let latest = self.state().lock().latest.clone();
+        f.debug_struct("Database")
+            .field("lsn", &latest.lsn)
+            .field("tables", &latest.tables.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,155 @@
+//! What a record of the log says.
+
+use std::sync::Arc;
+
+use coscan_pdt::{InsertId, Sid};
+
+use super::encoding::{Reader, ValueFormat, put_bytes, put_list, put_number};
+use crate::table::{DataFile, FileId, Table, TableId};
+
+/// The first byte of each record: its format.
+const FORMAT: u8 = 1;
+
+/// A commit: all of it is in the log, or none. Tables are dropped first, then created, then changed.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Record<V> {
+    pub(crate) dropped: Vec<TableId>,
+    pub(crate) created: Vec<Table>,
+    pub(crate) changed: Vec<TableRecord<V>>,
+}
+
+/// The changes of a commit in a table. Rows are what they are after the commit, so that a record says nothing about what
+/// they were.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct TableRecord<V> {
+    pub(crate) table: TableId,
+    /// The files that were added, in order.
+    pub(crate) added: Vec<(FileId, DataFile)>,
+    /// The changed rows of each file, ascending.
+    pub(crate) files: Vec<(FileId, StoredRows<V>)>,
+    /// The inserted rows that are new or changed; `None` for those that were deleted.
+    pub(crate) inserted: Vec<(InsertId, Option<Arc<[V]>>)>,
+}
+
+/// Rows of a file after a commit, ascending.
+pub(crate) type StoredRows<V> = Vec<(Sid, StoredRow<V>)>;
+
+/// A row of a file after a commit.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum StoredRow<V> {
+    Deleted,
+    /// The columns with other values than the file has.
+    Patched(Vec<(u32, V)>),
+}
+
+impl<V> Record<V> {
+    pub(crate) fn encode(&self, format: ValueFormat<V>) -> Vec<u8> {
+        let mut out = vec![FORMAT];
+        put_list(&mut out, &self.dropped, |out, table| put_number(out, table.0));
+        put_list(&mut out, &self.created, |out, table| {
+            put_number(out, table.id.0);
+            put_bytes(out, table.name.as_bytes());
+            put_bytes(out, &table.definition);
+        });
+        put_list(&mut out, &self.changed, |out, table| table.encode(out, format));
+        out
+    }
+
+    /// The record in these bytes; `None` if they are not one.
+    pub(crate) fn decode(bytes: &[u8], format: ValueFormat<V>) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        if reader.byte()? != FORMAT {
+            return None;
+        }
+        let record = Self {
+            dropped: reader.list(|reader| reader.number().map(TableId))?,
+            created: reader.list(|reader| {
+                let id = TableId(reader.number()?);
+                Some(Table { id, name: reader.text()?.into(), definition: reader.bytes()?.into() })
+            })?,
+            changed: reader.list(|reader| TableRecord::decode(reader, format))?,
+        };
+        reader.is_empty().then_some(record)
+    }
+}
+
+impl<V> TableRecord<V> {
+    fn encode(&self, out: &mut Vec<u8>, format: ValueFormat<V>) {
+        put_number(out, self.table.0);
+        put_list(out, &self.added, |out, (id, file)| {
+            put_number(out, id.0);
+            put_bytes(out, file.path.as_bytes());
+            put_number(out, file.rows);
+        });
+        put_list(out, &self.files, |out, (id, rows)| {
+            put_number(out, id.0);
+            let mut next = 0;
+            put_list(out, rows, |out, (sid, row)| {
+                put_number(out, sid.0 - next); // Neighbours take one byte.
+                next = sid.0;
+                match row {
+                    StoredRow::Deleted => put_number(out, 0),
+                    StoredRow::Patched(cells) => {
+                        put_number(out, cells.len() as u64 + 1);
+                        for (column, value) in cells {
+                            put_number(out, u64::from(*column));
+                            (format.encode)(value, out);
+                        }
+                    }
+                }
+            });
+        });
+        put_list(out, &self.inserted, |out, (id, row)| {
+            put_number(out, id.0);
+            match row {
+                None => put_number(out, 0),
+                Some(row) => {
+                    put_number(out, row.len() as u64 + 1);
+                    row.iter().for_each(|value| (format.encode)(value, out));
+                }
+            }
+        });
+    }
+
+    fn decode(reader: &mut Reader<'_>, format: ValueFormat<V>) -> Option<Self> {
+        Some(Self {
+            table: TableId(reader.number()?),
+            added: reader.list(|reader| {
+                let id = FileId(reader.number()?);
+                Some((id, DataFile { path: reader.text()?.into(), rows: reader.number()? }))
+            })?,
+            files: reader.list(|reader| {
+                let id = FileId(reader.number()?);
+                let mut next = 0_u64;
+                let rows = reader.list(|reader| {
+                    next = next.checked_add(reader.number()?)?;
+                    Some((Sid(next), StoredRow::decode(reader, format)?))
+                })?;
+                Some((id, rows))
+            })?,
+            inserted: reader.list(|reader| {
+                let id = InsertId(reader.number()?);
+                let row = match reader.number()? {
+                    0 => None,
+                    values => {
+                        Some((1..values).map(|_| (format.decode)(reader)).collect::<Option<_>>()?)
+                    }
+                };
+                Some((id, row))
+            })?,
+        })
+    }
+}
+
+impl<V> StoredRow<V> {
+    fn decode(reader: &mut Reader<'_>, format: ValueFormat<V>) -> Option<Self> {
+        let cells = match reader.number()? {
+            0 => return Some(Self::Deleted),
+            cells => (1..cells).map(|_| {
+                let column = u32::try_from(reader.number()?).ok()?;
+                Some((column, (format.decode)(reader)?))
+            }),
+        };
+        cells.collect::<Option<_>>().map(Self::Patched)
+    }
+}

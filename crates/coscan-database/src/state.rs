@@ -1,0 +1,143 @@
+//! The latest state of a database, and as much of the past as running transactions need.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coscan_wal::Lsn;
+
+use crate::error::Error;
+use crate::table::{Table, TableId};
+use crate::table_transaction::TableWrites;
+use crate::version::TableVersion;
+
+/// All tables of a database after a commit.
+#[derive(Clone)]
+pub(crate) struct DatabaseVersion<V: Clone> {
+    pub(crate) lsn: Lsn,
+    pub(crate) tables: Arc<BTreeMap<TableId, (Table, TableVersion<V>)>>,
+}
+
+/// The rows that a commit wrote, which later commits of transactions that do not see it are checked against.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub(crate) lsn: Lsn,
+    pub(crate) writes: BTreeMap<TableId, TableWrites>,
+}
+
+pub(crate) struct State<V: Clone> {
+    /// The tables after all commits, also after those that are not durable yet.
+    pub(crate) latest: DatabaseVersion<V>,
+    /// The tables after the last durable commit, which new transactions see.
+    pub(crate) visible: DatabaseVersion<V>,
+    /// The tables after each commit that is not durable yet.
+    pending: VecDeque<DatabaseVersion<V>>,
+    /// The commits that running transactions may conflict with, in order.
+    commits: VecDeque<Arc<Commit>>,
+    /// The numbers of running transactions by the last commit that they see.
+    snapshots: BTreeMap<Lsn, usize>,
+}
+
+/// A state that threads share.
+pub(crate) struct SharedState<V: Clone>(Mutex<State<V>>);
+
+/// All tables at the start of a transaction. The commits since are kept as long as it is.
+pub(crate) struct Snapshot<V: Clone> {
+    state: Arc<SharedState<V>>,
+    at: DatabaseVersion<V>,
+}
+
+impl<V: Clone> SharedState<V> {
+    /// A state without a past.
+    pub(crate) fn new(latest: DatabaseVersion<V>) -> Self {
+        Self(Mutex::new(State {
+            visible: latest.clone(),
+            latest,
+            pending: VecDeque::new(),
+            commits: VecDeque::new(),
+            snapshots: BTreeMap::new(),
+        }))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<V>> {
+        // Changes of the state cannot panic half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A snapshot of what is visible now.
+    pub(crate) fn snapshot(self: &Arc<Self>) -> Snapshot<V> {
+        let mut state = self.lock();
+        let at = state.visible.clone();
+        *state.snapshots.entry(at.lsn).or_default() += 1;
+        drop(state);
+        Snapshot { state: Arc::clone(self), at }
+    }
+}
+
+impl<V: Clone> State<V> {
+    /// Makes a version the latest one, after a commit. It is visible when it is durable.
+    pub(crate) fn advance(&mut self, latest: DatabaseVersion<V>, commit: Commit) {
+        self.pending.push_back(latest.clone());
+        self.latest = latest;
+        self.commits.push_back(Arc::new(commit));
+    }
+
+    /// Makes the commits up to one visible, or all.
+    pub(crate) fn publish(&mut self, durable: Option<Lsn>) {
+        let is_durable =
+            |pending: &DatabaseVersion<V>| durable.is_none_or(|lsn| pending.lsn <= lsn);
+        while let Some(visible) = self.pending.pop_front_if(|pending| is_durable(pending)) {
+            self.visible = visible;
+        }
+        self.forget();
+    }
+
+    /// The commits that a transaction does not see which sees those up to `seen`.
+    pub(crate) fn commits_after(&self, seen: Lsn) -> Vec<Arc<Commit>> {
+        let first = self.commits.partition_point(|commit| commit.lsn <= seen);
+        self.commits.range(first..).cloned().collect()
+    }
+
+    /// Forgets commits that all running transactions see.
+    fn forget(&mut self) {
+        let first = self.snapshots.first_key_value();
+        let oldest = first.map_or(self.visible.lsn, |(lsn, _)| *lsn);
+        while self.commits.front().is_some_and(|commit| commit.lsn <= oldest) {
+            self.commits.pop_front();
+        }
+    }
+}
+
+impl<V: Clone> Snapshot<V> {
+    pub(crate) fn lsn(&self) -> Lsn {
+        self.at.lsn
+    }
+
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.at.tables.values().map(|(table, _)| table)
+    }
+
+    pub(crate) fn version(&self, table: TableId) -> Result<&TableVersion<V>, Error> {
+        let found = self.at.tables.get(&table);
+        found.map(|(_, version)| version).ok_or(Error::NoSuchTable)
+    }
+}
+
+impl<V: Clone> Drop for Snapshot<V> {
+    fn drop(&mut self) {
+        let mut state = self.state.lock();
+        if let Some(count) = state.snapshots.get_mut(&self.at.lsn) {
+            *count -= 1;
+            if *count == 0 {
+                state.snapshots.remove(&self.at.lsn);
+                state.forget();
+            }
+        }
+    }
+}
+
+impl<V: Clone> fmt::Debug for Snapshot<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("lsn", &self.at.lsn).finish_non_exhaustive()
+    }
+}

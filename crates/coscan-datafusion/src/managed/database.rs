@@ -1,0 +1,221 @@
+//! A database of tables that statements change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path as SystemPath;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coscan_database::wal::{Disk, GroupCommit, LocalDisk, LogOptions};
+use coscan_database::{Database, TableId};
+use coscan_runtime::MetadataReservation;
+use coscan_storage::table::Value;
+use datafusion::common::{DataFusionError, exec_err, resources_err};
+use datafusion::error::Result;
+use url::Url;
+
+use crate::error::from_database;
+use crate::managed::data_files::{DataFiles, remove_unused};
+use crate::managed::encoding::{VALUES, schema_of};
+use crate::managed::opened_files::{OpenedFiles, changes_of, fits_columns};
+use crate::options::CoscanOptions;
+
+/// A database of tables that `INSERT`, `UPDATE`, `DELETE` and `MERGE` change. A clone is the same database.
+///
+/// Each statement is a transaction of its own, unless its session has begun one: it sees all tables as they were when it
+/// was planned, and changes them when it is executed. If another statement changed a row meanwhile that it changes, too,
+/// it is planned and executed again, up to three times. A change is durable when its statement has returned.
+#[derive(Clone)]
+pub struct ManagedDatabase {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    coscan: CoscanOptions,
+    versions: Database<Value>,
+    files: DataFiles,
+    /// The name in EXPLAIN, and in the identity of tables.
+    name: String,
+    /// The files of each table that were opened last.
+    opened: Mutex<BTreeMap<TableId, Arc<OpenedFiles>>>,
+    /// The memory of the changes of all tables, estimated.
+    memory: Mutex<MetadataReservation>,
+}
+
+impl ManagedDatabase {
+    /// An empty database in memory: its rows are gone with the last of its clones, tables and statements. Its tables share
+    /// the reads and the memory of the manager of these options.
+    #[must_use]
+    pub fn in_memory(coscan: CoscanOptions) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("memory-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let url = Url::parse(&format!("coscan://{name}")).expect("a URL");
+        Self::new(coscan, Database::default(), DataFiles::in_memory(url), name)
+    }
+
+    /// Opens the database of a directory. If there is none, it is created, and so is the directory. One process has it open
+    /// at a time.
+    ///
+    /// It must be called on a Tokio runtime, to which the database then hands its writes.
+    ///
+    /// # Errors
+    /// If another process has it open, the directory cannot be written, or durable bytes of its log are damaged.
+    pub async fn open(coscan: CoscanOptions, directory: impl AsRef<SystemPath>) -> Result<Self> {
+        let directory = std::path::absolute(directory)?;
+        let name = directory.display().to_string();
+        let opening = move || {
+            let disk: Arc<dyn Disk> = Arc::new(LocalDisk::open(&directory)?);
+            // Stores know no `..`.
+            let directory = directory.canonicalize()?;
+            let runtime = tokio::runtime::Handle::current();
+            let share = move |log| {
+                GroupCommit::with_executor(log, move |job| drop(runtime.spawn_blocking(job)))
+            };
+            let options = LogOptions::default();
+            let versions = Database::open_with(Arc::clone(&disk), options, VALUES, share);
+            let versions = versions.map_err(from_database)?;
+            check_versions(&versions)?;
+            remove_unused(&*disk, &versions)?;
+            Ok::<_, DataFusionError>((directory, disk, versions))
+        };
+        let opened = tokio::task::spawn_blocking(opening).await;
+        let opened = opened.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let (directory, disk, versions) = opened
+            .map_err(|error| error.context(format!("the database {name} cannot be opened")))?;
+        if let Some(torn) = versions.torn() {
+            log::warn!(
+                "{name}: the last {} bytes of {}, from {} on, were cut. They are what a crash had left of statements that had \
+                 not returned. If there was no crash, the disk is damaged: compare with a backup",
+                torn.bytes,
+                torn.path,
+                torn.lsn
+            );
+        }
+        let files = DataFiles::in_directory(coscan.stores(), &directory, disk)?;
+        Ok(Self::new(coscan, versions, files, name))
+    }
+
+    fn new(
+        coscan: CoscanOptions,
+        versions: Database<Value>,
+        files: DataFiles,
+        name: String,
+    ) -> Self {
+        let memory = coscan.manager().count_metadata(change_bytes(&versions));
+        let (opened, memory) = (Mutex::default(), Mutex::new(memory));
+        Self { inner: Arc::new(Inner { coscan, versions, files, name, opened, memory }) }
+    }
+
+    /// Counts the memory of changes that were made, in bytes.
+    pub(crate) fn count_changes(&self, bytes: u64) {
+        let counted = self.inner.coscan.manager().count_metadata(bytes);
+        self.memory().add(counted);
+    }
+
+    /// Counts the memory of all changes anew. Takes a time that grows with them.
+    fn recount_changes(&self) {
+        let bytes = change_bytes(&self.inner.versions);
+        *self.memory() = self.inner.coscan.manager().count_metadata(bytes);
+    }
+
+    /// Checks that changes leave memory for queries.
+    ///
+    /// # Errors
+    /// If they take half of the budget.
+    pub(crate) fn check_memory(&self) -> Result<()> {
+        if self.has_memory() {
+            return Ok(());
+        }
+        // What was counted of changes that replace others, or were rolled back, is gone.
+        self.recount_changes();
+        if self.has_memory() {
+            return Ok(());
+        }
+        let (bytes, budget) = (self.memory().bytes(), self.budget_bytes());
+        resources_err!(
+            "the changes of the database {} take {bytes} of the {budget} bytes of memory, and queries need the rest: write \
+             changed tables anew with CREATE OR REPLACE TABLE t AS SELECT * FROM t, or give coscan more memory",
+            self.inner.name
+        )
+    }
+
+    /// Whether changes take less than half of the budget.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.memory().bytes() < self.budget_bytes() / 2
+    }
+
+    fn budget_bytes(&self) -> u64 {
+        self.inner.coscan.manager().options().memory_bytes
+    }
+
+    fn memory(&self) -> MutexGuard<'_, MetadataReservation> {
+        self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files of a table that were opened last.
+    pub(crate) fn opened(&self, table: TableId) -> Arc<OpenedFiles> {
+        let mut opened = self.inner.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(opened.entry(table).or_default())
+    }
+
+    /// Forgets what was kept of tables that were dropped.
+    pub(crate) fn forget_dropped(&self) {
+        let tables: BTreeSet<_> =
+            self.inner.versions.tables().iter().map(|table| table.id).collect();
+        let mut opened = self.inner.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.retain(|table, _| tables.contains(table));
+        drop(opened);
+        self.recount_changes();
+    }
+
+    pub(crate) fn versions(&self) -> &Database<Value> {
+        &self.inner.versions
+    }
+
+    pub(crate) fn coscan(&self) -> &CoscanOptions {
+        &self.inner.coscan
+    }
+
+    pub(crate) fn files(&self) -> &DataFiles {
+        &self.inner.files
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Whether both are the same database.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+/// Checks that the changes of all tables fit their columns, as far as the log does not ensure it.
+fn check_versions(versions: &Database<Value>) -> Result<()> {
+    let transaction = versions.begin();
+    for table in versions.tables() {
+        let columns = schema_of(&table.definition)?;
+        let version = transaction.version(table.id).map_err(from_database)?;
+        if !fits_columns(&version, &columns) {
+            return exec_err!(
+                "the log has values of table {} that are not of the types of its columns: restore the database from a backup",
+                table.name
+            );
+        }
+    }
+    Ok(())
+}
+
+/// About the memory that the changes of all tables take, in bytes.
+fn change_bytes(versions: &Database<Value>) -> u64 {
+    let transaction = versions.begin();
+    let tables = versions.tables().into_iter();
+    let tables = tables.filter_map(|table| transaction.version(table.id).ok());
+    tables.map(|version| changes_of(&version).memory_bytes()).sum()
+}
+
+impl fmt::Debug for ManagedDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManagedDatabase").field("name", &self.inner.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,17 @@
+//! Tables that statements change: `INSERT`, `UPDATE`, `DELETE`, `MERGE`.
+//!
+//! A [`ManagedDatabase`](crate::ManagedDatabase) (`database`) has tables (`catalog`, `table`), whose rows are in Parquet files
+//! of its own (`data_files`, `opened_files`), with changes by position, and in its log (`encoding`). A session finds them in a
+//! `schema`. A statement reads a version of each in one transaction (`snapshot`), which its session may have begun
+//! (`transactions`, `statements`). What changes them is in `crate::dml`.
+
+pub(crate) mod catalog;
+pub(crate) mod data_files;
+pub(crate) mod database;
+pub(crate) mod encoding;
+pub(crate) mod opened_files;
+pub(crate) mod schema;
+pub(crate) mod snapshot;
+pub(crate) mod statements;
+pub(crate) mod table;
+pub(crate) mod transactions;

@@ -1,0 +1,197 @@
+//! Statements on databases that the engine does not execute: `CREATE TABLE`, `BEGIN`, `COMMIT`, `ROLLBACK`.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::{not_impl_err, plan_err};
+use datafusion::datasource::provider_as_source;
+use datafusion::error::Result;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{
+    CreateMemoryTable, DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, cast,
+};
+use datafusion::physical_plan::collect;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::{
+    Query, Set, Statement as SqlStatement, TransactionAccessMode, TransactionIsolationLevel,
+    TransactionMode, Visit, Visitor,
+};
+
+use crate::error::from_database;
+use crate::managed::database::ManagedDatabase;
+use crate::managed::schema::DefaultDatabase;
+use crate::managed::table::ManagedTable;
+use crate::managed::transactions::SessionTransaction;
+
+/// A statement that was executed, or that the engine executes.
+#[derive(Debug)]
+pub enum ManagedStatement {
+    /// It was executed, and this is its result.
+    Executed(Vec<RecordBatch>),
+    /// Its plan, to be executed by the engine.
+    Plan(LogicalPlan),
+}
+
+/// Executes a statement that the engine does not execute on databases: `CREATE TABLE` and `DROP TABLE` in a schema that has the tables of a
+/// database ([`ManagedDatabase::add_to`]), `BEGIN`, `COMMIT` and `ROLLBACK`. Other statements are planned.
+///
+/// # Errors
+/// If the statement cannot be planned or executed, or if the engine would ignore a part of it: rows that a SELECT locks, and
+/// transactions that are serializable. Those of a database have snapshot isolation.
+pub async fn run_managed_statement(
+    context: &SessionContext,
+    statement: ParsedStatement,
+) -> Result<ManagedStatement> {
+    if let ParsedStatement::Statement(statement) = &statement {
+        refuse_ignored_clauses(statement)?;
+        if run_transaction(context, statement).await? {
+            return Ok(ManagedStatement::Executed(Vec::new()));
+        }
+    }
+    let plan = context.state().statement_to_plan(statement).await?;
+    let LogicalPlan::Ddl(ddl) = &plan else { return Ok(ManagedStatement::Plan(plan)) };
+    let name = match ddl {
+        DdlStatement::CreateMemoryTable(create) => &create.name,
+        DdlStatement::DropTable(drop) => &drop.name,
+        _ => return Ok(ManagedStatement::Plan(plan)),
+    };
+    let state = context.state();
+    let Some(database) = DefaultDatabase::for_table(state.config(), name) else {
+        return Ok(ManagedStatement::Plan(plan));
+    };
+    if SessionTransaction::of(&state).is_some_and(|transaction| transaction.is_open()) {
+        return not_impl_err!(
+            "CREATE TABLE and DROP TABLE in a transaction: COMMIT or ROLLBACK first"
+        );
+    }
+    match (ddl, database.table(name.table())?) {
+        (DdlStatement::CreateMemoryTable(create), existing) => {
+            let created = create_table(context, &database, create, existing).await?;
+            return Ok(ManagedStatement::Executed(created));
+        }
+        (DdlStatement::DropTable(_), Some(table)) => {
+            database.drop_table(&table).await?;
+            return Ok(ManagedStatement::Executed(Vec::new()));
+        }
+        _ => {}
+    }
+    Ok(ManagedStatement::Plan(plan))
+}
+
+/// Refuses clauses that the engine would ignore.
+fn refuse_ignored_clauses(statement: &SqlStatement) -> Result<()> {
+    let locked = statement.visit(&mut Locks);
+    if locked.is_break() {
+        return not_impl_err!(
+            "SELECT … FOR UPDATE or FOR SHARE: update the rows, or run the transaction again if its COMMIT fails"
+        );
+    }
+    let modes = match statement {
+        SqlStatement::StartTransaction { modes, .. } => modes,
+        SqlStatement::Set(Set::SetTransaction { modes, .. }) => modes,
+        _ => return Ok(()),
+    };
+    let serializable = TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable);
+    if modes.contains(&serializable) {
+        return not_impl_err!(
+            "ISOLATION LEVEL SERIALIZABLE: transactions have snapshot isolation, which is REPEATABLE READ"
+        );
+    }
+    Ok(())
+}
+
+/// Finds a query that locks rows.
+struct Locks;
+
+impl Visitor for Locks {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if query.locks.is_empty() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+/// Executes a statement that begins or ends a transaction. Returns whether it is one.
+async fn run_transaction(context: &SessionContext, statement: &SqlStatement) -> Result<bool> {
+    let Some(transaction) = SessionTransaction::of(&context.state()) else { return Ok(false) };
+    match statement {
+        SqlStatement::StartTransaction { modes, statements, .. } if statements.is_empty() => {
+            if modes.contains(&TransactionMode::AccessMode(TransactionAccessMode::ReadOnly)) {
+                return not_impl_err!("READ ONLY: leave it out");
+            }
+            transaction.begin()?;
+        }
+        SqlStatement::Commit { chain: false, .. } => transaction.commit().await?,
+        SqlStatement::Rollback { chain: false, savepoint: None } => transaction.roll_back()?,
+        SqlStatement::Rollback { savepoint: Some(_), .. } | SqlStatement::Savepoint { .. } => {
+            return not_impl_err!("SAVEPOINT: roll back the whole transaction");
+        }
+        SqlStatement::Commit { .. } | SqlStatement::Rollback { .. } => {
+            return not_impl_err!("AND CHAIN: BEGIN again after it");
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Creates a table with its rows, all at once.
+async fn create_table(
+    context: &SessionContext,
+    database: &ManagedDatabase,
+    create: &CreateMemoryTable,
+    existing: Option<ManagedTable>,
+) -> Result<Vec<RecordBatch>> {
+    let name = create.name.table();
+    if create.temporary {
+        return not_impl_err!("TEMPORARY: leave it out, and drop the table when it is done with");
+    }
+    if create.constraints.iter().next().is_some() || !create.column_defaults.is_empty() {
+        return not_impl_err!(
+            "PRIMARY KEY, UNIQUE and DEFAULT in a database; table {name} can be created without them"
+        );
+    }
+    match (create.if_not_exists, create.or_replace, &existing) {
+        (true, false, _) if context.table_exist(create.name.clone())? => return Ok(Vec::new()),
+        (false, true, Some(_)) => {}
+        _ if context.table_exist(create.name.clone())? => {
+            return plan_err!("table {name} exists already: drop it first, or choose another name");
+        }
+        _ => {}
+    }
+    let mut transaction = database.versions().begin();
+    if let Some(existing) = &existing {
+        transaction.drop_table(existing.id()).map_err(from_database)?;
+    }
+    let table = database.create_in(&mut transaction, name, create.input.schema().as_arrow())?;
+    let transaction = Arc::new(SessionTransaction::begun(database, transaction));
+    let inserted = match create.input.as_ref() {
+        LogicalPlan::EmptyRelation(_) => Vec::new(),
+        _ => insert(context, create, &table, &transaction).await?,
+    };
+    transaction.commit().await?;
+    database.forget_dropped();
+    Ok(inserted)
+}
+
+/// Inserts the rows with which a table is created, as values of the types that it has.
+async fn insert(
+    context: &SessionContext,
+    create: &CreateMemoryTable,
+    table: &ManagedTable,
+    transaction: &Arc<SessionTransaction>,
+) -> Result<Vec<RecordBatch>> {
+    let given = create.input.schema().columns().into_iter();
+    let columns = given.zip(table.columns().fields()).map(|(column, field)| {
+        cast(Expr::Column(column), field.data_type().clone()).alias(field.name())
+    });
+    let input = LogicalPlanBuilder::from(Arc::clone(&create.input)).project(columns)?.build()?;
+    let target = provider_as_source(Arc::new(table.clone()));
+    let insert =
+        LogicalPlanBuilder::insert_into(input, create.name.clone(), target, InsertOp::Append)?;
+    let mut state = context.state();
+    state.config_mut().set_extension(Arc::clone(transaction));
+    let plan = state.create_physical_plan(&insert.build()?).await?;
+    collect(plan, state.task_ctx()).await
+}

@@ -1,0 +1,159 @@
+//! The transaction that a session has begun.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coscan_database::Transaction;
+use coscan_storage::table::Value;
+use datafusion::catalog::Session;
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::prelude::SessionConfig;
+
+use crate::error::from_database;
+use crate::managed::database::ManagedDatabase;
+
+/// The transaction that a session has begun, in its configuration.
+#[derive(Debug, Default)]
+pub(crate) struct SessionTransaction(Mutex<Option<OpenTransaction>>);
+
+/// A transaction that was begun. Its database is that of the first table that a statement names.
+#[derive(Debug)]
+enum OpenTransaction {
+    Begun,
+    Of(ManagedDatabase, Arc<Transaction<Value>>),
+}
+
+impl SessionTransaction {
+    /// Adds it to a session, unless the session has one.
+    pub(crate) fn add_to(config: &mut SessionConfig) {
+        if config.get_extension::<Self>().is_none() {
+            config.set_extension(Arc::new(Self::default()));
+        }
+    }
+
+    /// One that has begun already.
+    pub(crate) fn begun(database: &ManagedDatabase, transaction: Transaction<Value>) -> Self {
+        let open = OpenTransaction::Of(database.clone(), Arc::new(transaction));
+        Self(Mutex::new(Some(open)))
+    }
+
+    /// Whether one has begun.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open().is_some()
+    }
+
+    /// That of a session.
+    pub(crate) fn of(session: &dyn Session) -> Option<Arc<Self>> {
+        session.config().get_extension::<Self>()
+    }
+
+    fn open(&self) -> MutexGuard<'_, Option<OpenTransaction>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `BEGIN`.
+    ///
+    /// # Errors
+    /// If the session has begun one already.
+    pub(crate) fn begin(&self) -> Result<()> {
+        let mut open = self.open();
+        if open.is_some() {
+            return plan_err!("a transaction has begun already: COMMIT or ROLLBACK it first");
+        }
+        *open = Some(OpenTransaction::Begun);
+        Ok(())
+    }
+
+    /// The transaction in which a statement sees the tables of a database; `None` if it is one of its own.
+    ///
+    /// # Errors
+    /// If the transaction is one of another database.
+    pub(crate) fn for_database(
+        &self,
+        database: &ManagedDatabase,
+    ) -> Result<Option<Arc<Transaction<Value>>>> {
+        let mut open = self.open();
+        match &*open {
+            None => Ok(None),
+            Some(OpenTransaction::Of(of, transaction)) if of.is_same(database) => {
+                Ok(Some(Arc::clone(transaction)))
+            }
+            Some(OpenTransaction::Of(of, _)) => plan_err!(
+                "this transaction is one of the database {}: COMMIT or ROLLBACK it before a statement on {}",
+                of.name(),
+                database.name()
+            ),
+            Some(OpenTransaction::Begun) => {
+                let transaction = Arc::new(database.versions().begin());
+                *open = Some(OpenTransaction::Of(database.clone(), Arc::clone(&transaction)));
+                Ok(Some(transaction))
+            }
+        }
+    }
+
+    /// Replaces the transaction by the same one with the changes of a statement that has begun with `before`.
+    ///
+    /// # Errors
+    /// If it has ended, or another statement of the session has changed it meanwhile.
+    pub(crate) fn replace(
+        &self,
+        before: &Arc<Transaction<Value>>,
+        after: Transaction<Value>,
+    ) -> Result<(), coscan_database::Error> {
+        let mut open = self.open();
+        match &mut *open {
+            Some(OpenTransaction::Of(_, transaction)) if Arc::ptr_eq(transaction, before) => {
+                *transaction = Arc::new(after);
+                Ok(())
+            }
+            _ => Err(coscan_database::Error::Ended),
+        }
+    }
+
+    /// `COMMIT`. The transaction has ended then, also if this fails.
+    ///
+    /// # Errors
+    /// If none has begun, or another one that committed first wrote the same row.
+    pub(crate) async fn commit(&self) -> Result<()> {
+        match self.end()? {
+            OpenTransaction::Begun => Ok(()),
+            OpenTransaction::Of(_, transaction) => {
+                committed(Arc::unwrap_or_clone(transaction)).await.map_err(from_database)
+            }
+        }
+    }
+
+    /// `ROLLBACK`.
+    ///
+    /// # Errors
+    /// If none has begun.
+    pub(crate) fn roll_back(&self) -> Result<()> {
+        self.end().map(drop)
+    }
+
+    fn end(&self) -> Result<OpenTransaction> {
+        match self.open().take() {
+            Some(open) => Ok(open),
+            None => plan_err!("no transaction has begun: BEGIN one first"),
+        }
+    }
+}
+
+/// Commits a transaction. If this is cancelled, the transaction is committed all the same.
+///
+/// # Errors
+/// If another one that committed first wrote the same row, or the database cannot be written.
+pub(crate) async fn committed(
+    transaction: Transaction<Value>,
+) -> Result<(), coscan_database::Error> {
+    transaction.database().make_room().await?;
+    let pending = transaction.start_commit()?;
+    match tokio::spawn(pending.durable()).await {
+        Ok(durable) => durable.map(drop),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down.
+            Err(_) => Err(coscan_database::Error::Ended),
+        },
+    }
+}
