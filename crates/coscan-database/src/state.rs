@@ -82,14 +82,15 @@ impl<V: Clone> State<V> {
         self.commits.push_back(Arc::new(commit));
     }
 
-    /// Makes the commits up to one visible, or all.
-    pub(crate) fn publish(&mut self, durable: Option<Lsn>) {
+    /// Makes the commits up to one visible, or all. Returns those that are forgotten, to be dropped without the lock.
+    #[must_use]
+    pub(crate) fn publish(&mut self, durable: Option<Lsn>) -> Vec<Arc<Commit>> {
         let is_durable =
             |pending: &DatabaseVersion<V>| durable.is_none_or(|lsn| pending.lsn <= lsn);
         while let Some(visible) = self.pending.pop_front_if(|pending| is_durable(pending)) {
             self.visible = visible;
         }
-        self.forget();
+        self.forget()
     }
 
     /// The commits that a transaction does not see which sees those up to `seen`.
@@ -98,13 +99,12 @@ impl<V: Clone> State<V> {
         self.commits.range(first..).cloned().collect()
     }
 
-    /// Forgets commits that all running transactions see.
-    fn forget(&mut self) {
+    /// Forgets commits that all running transactions see, and returns them: there may be many after a long transaction.
+    fn forget(&mut self) -> Vec<Arc<Commit>> {
         let first = self.snapshots.first_key_value();
         let oldest = first.map_or(self.visible.lsn, |(lsn, _)| *lsn);
-        while self.commits.front().is_some_and(|commit| commit.lsn <= oldest) {
-            self.commits.pop_front();
-        }
+        let seen = self.commits.partition_point(|commit| commit.lsn <= oldest);
+        self.commits.drain(..seen).collect()
     }
 }
 
@@ -130,7 +130,9 @@ impl<V: Clone> Drop for Snapshot<V> {
             *count -= 1;
             if *count == 0 {
                 state.snapshots.remove(&self.at.lsn);
-                state.forget();
+                let forgotten = state.forget();
+                drop(state);
+                drop(forgotten);
             }
         }
     }

@@ -154,6 +154,7 @@ impl<'a> Changes<'a> {
                     for (column, value) in row.iter().enumerate() {
                         self.check_value(column, value)?;
                     }
+                    self.memory.try_grow(row.iter().map(Value::heap_bytes).sum())?;
                     self.transaction.insert(self.table.id(), row).map_err(from_database)?;
                     self.count += 1;
                 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::dml::operation::{MergeAction, Operation};
-use crate::dml::rule::{number_of, scan_with_row_numbers};
+use crate::dml::row_numbers::{number_of, scan_with_row_numbers};
 use crate::managed::table::ManagedTable;
 
 /// The rows to be changed and inserted, as [`Operation::Merge`] describes them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, TableReference, not_impl_err};
+use datafusion::common::{Column, not_impl_err};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result;
 use datafusion::logical_expr::dml::InsertOp;
@@ -17,6 +17,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::dml::merge::plan_merge;
 use crate::dml::operation::Operation;
+use crate::dml::row_numbers::{number_of, scan_with_row_numbers};
 use crate::dml::target::ChangeTarget;
 use crate::managed::table::ManagedTable;
 
@@ -119,21 +120,6 @@ fn with_row_numbers(plan: &LogicalPlan, table: &ManagedTable) -> Result<LogicalP
             return not_impl_err!("UPDATE … FROM and DELETE … USING of a managed table: use MERGE");
         }
     })
-}
-
-/// A scan of the table with the numbers of its rows as the last column.
-pub(crate) fn scan_with_row_numbers(
-    name: TableReference,
-    table: &ManagedTable,
-) -> Result<LogicalPlan> {
-    let source = provider_as_source(Arc::new(table.with_row_numbers()));
-    LogicalPlanBuilder::scan(name, source, None)?.build()
-}
-
-/// The last column of a plan.
-pub(crate) fn number_of(rows: &LogicalPlan) -> Expr {
-    let columns = rows.schema().columns();
-    Expr::Column(columns.last().cloned().unwrap_or_else(|| Column::from_name("row number")))
 }
 
 /// Projections of plans.

@@ -27,7 +27,7 @@ const ATTEMPTS_MAX: u32 = 4;
 #[derive(Debug)]
 struct Attempts(u32);
 
-/// Plans the changes of a statement. If `statement` is given, it is planned and executed again after a conflict.
+/// Plans the changes of a statement, which is planned and executed again after a conflict.
 ///
 /// # Errors
 /// If the session is not one of the engine.
@@ -37,14 +37,14 @@ pub(crate) fn plan_change(
     snapshot: ManagedSnapshot,
     operation: Operation,
     input: Arc<dyn ExecutionPlan>,
-    statement: Option<Arc<LogicalPlan>>,
+    statement: Arc<LogicalPlan>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
         return internal_err!("changes are planned in a session of the engine");
     };
     let attempts = state.config().get_extension::<Attempts>().map_or(0, |attempts| attempts.0);
     let may_repeat = snapshot.is_own() && attempts + 1 < ATTEMPTS_MAX;
-    let retry = statement.filter(|_| may_repeat).map(|statement| {
+    let retry = may_repeat.then(|| {
         let mut state = state.clone();
         state.config_mut().set_extension(Arc::new(Attempts(attempts + 1)));
         Retry { statement, state: Box::new(state) }

@@ -63,13 +63,10 @@ impl TableProvider for ChangeTarget {
         input: Arc<dyn ExecutionPlan>,
         _: InsertOp,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (snapshot, statement) = match self.planned.clone() {
-            Some((snapshot, statement)) => (snapshot, Some(statement)),
-            None => {
-                return internal_err!(
-                    "the session plans changes without coscan's planner; install coscan after other planners"
-                );
-            }
+        let Some((snapshot, statement)) = self.planned.clone() else {
+            return internal_err!(
+                "the session plans changes without coscan's planner; install coscan after other planners"
+            );
         };
         let operation = self.operation.clone();
         plan_change(session, &self.table, snapshot, operation, input, statement)
