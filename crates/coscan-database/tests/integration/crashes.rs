@@ -257,3 +257,26 @@ fn a_database_is_open_once() {
     drop(database);
     open(&disk).unwrap();
 }
+
+#[test]
+fn a_commit_is_visible_when_it_is_durable_and_not_before() {
+    let disk = SimulatedDisk::new(1);
+    let database = open(&disk).unwrap();
+    let mut creating = database.begin();
+    let table = creating.create_table("a", *b"").unwrap();
+    creating.commit().unwrap();
+    let rows = || database.begin().version(table).unwrap().visible_rows();
+    let insert = || {
+        let mut transaction = database.begin();
+        transaction.insert(table, [1, 2, 3]).unwrap();
+        transaction.start_commit().unwrap()
+    };
+    let pending = insert();
+    assert_eq!(rows(), 0);
+    pending.wait().unwrap();
+    assert_eq!(rows(), 1);
+    let pending = insert();
+    disk.fail(Some(coscan_database::wal::Operation::Sync), 0);
+    pending.wait().unwrap_err();
+    assert_eq!(rows(), 1);
+}
