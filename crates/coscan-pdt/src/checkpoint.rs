@@ -3,7 +3,7 @@
 use crate::block::{Block, BlockChanges};
 use crate::changes::FileChanges;
 use crate::error::Error;
-use crate::ids::{InsertId, Place, RowId, Sid};
+use crate::ids::{InsertId, Place, Rid, RowId, Sid};
 use crate::insert::{Insert, Position};
 use crate::transaction::Transaction;
 use crate::tree::diff;
@@ -14,19 +14,30 @@ use crate::write_set::WriteSet;
 ///
 /// It is that version itself, so making the map costs nothing, and a lookup takes logarithmic time. What was committed
 /// while the new file was written is mapped when the table switches to it; then its readers see the same rows as before.
+///
+/// A checkpoint may write the rows of several files into one, each [after](Self::starting_at) those of the files before it.
 #[derive(Clone, Debug)]
 pub struct RowMap<V: Clone, K: Ord + Clone = ()> {
     at: FileChanges<V, K>,
+    /// The row of the new file that is the first one of this file.
+    first: u64,
 }
 
 impl<V: Clone, K: Ord + Clone> RowMap<V, K> {
     /// The map of the checkpoint of a version.
     #[must_use]
     pub fn new(at: &FileChanges<V, K>) -> Self {
-        Self { at: at.clone() }
+        Self { at: at.clone(), first: 0 }
     }
 
-    /// The number of rows of the new file.
+    /// The same map for a new file in which other rows come first. Inserts at the end of a file stand after all rows of the
+    /// new one, so only the last of several files may have any.
+    #[must_use]
+    pub fn starting_at(self, first: Sid) -> Self {
+        Self { first: first.0, ..self }
+    }
+
+    /// The number of rows of the file that the new one has.
     #[must_use]
     pub fn row_count(&self) -> u64 {
         self.at.visible_rows()
@@ -63,8 +74,8 @@ impl<V: Clone, K: Ord + Clone> RowMap<V, K> {
     where
         V: PartialEq,
     {
-        let mut mapped = FileChanges::new(self.row_count());
-        self.map_between(&self.at, later, &mut mapped)?;
+        let mut mapped = FileChanges::new(self.first + self.row_count());
+        self.carry(&self.at, later, &mut mapped)?;
         Ok(mapped)
     }
 
@@ -80,14 +91,35 @@ impl<V: Clone, K: Ord + Clone> RowMap<V, K> {
     where
         V: PartialEq,
     {
-        let snapshot = self.map_changes(old.snapshot())?;
-        let mut changes = snapshot.clone();
-        self.map_between(old.snapshot(), old.changes(), &mut changes)?;
-        Ok(Transaction::of(snapshot, changes, self.map_writes(old.writes())))
+        let mut new = Transaction::new(&self.map_changes(old.snapshot())?);
+        self.carry_transaction(old, &mut new)?;
+        Ok(new)
     }
 
-    /// Makes what is mapped of one version of the old file what is mapped of another, which was made from it.
-    fn map_between(
+    /// Adds the changes of a transaction to one on the new file, whose version has what is mapped of the snapshot of the
+    /// old one.
+    ///
+    /// # Errors
+    /// As of [`Self::map_transaction`].
+    pub fn carry_transaction(
+        &self,
+        old: &Transaction<V, K>,
+        new: &mut Transaction<V, K>,
+    ) -> Result<(), Error>
+    where
+        V: PartialEq,
+    {
+        new.change(self.map_writes(old.writes()), |changes| {
+            self.carry(old.snapshot(), old.changes(), changes)
+        })
+    }
+
+    /// Makes what is mapped of one version of the old file what is mapped of another, which was made from it. Time grows
+    /// with what was changed between them.
+    ///
+    /// # Errors
+    /// [`Error::NotLater`] if one was not made from the other, as far as that is seen.
+    pub fn carry(
         &self,
         from: &FileChanges<V, K>,
         to: &FileChanges<V, K>,
@@ -176,17 +208,21 @@ impl<V: Clone, K: Ord + Clone> RowMap<V, K> {
 
     /// The new name of a stable row.
     fn stable(&self, sid: Sid) -> Result<Sid, Error> {
-        self.at.rid_of_sid(sid).map(|rid| Sid(rid.0)).ok_or(Error::NotLater)
+        self.at.rid_of_sid(sid).map(|rid| self.sid(rid)).ok_or(Error::NotLater)
     }
 
     /// The new name of an insert: a stable row if the checkpoint's version has it.
     fn inserted(&self, id: InsertId) -> RowId {
-        self.at.rid_of_insert(id).map_or(id.into(), |rid| Sid(rid.0).into())
+        self.at.rid_of_insert(id).map_or(id.into(), |rid| self.sid(rid).into())
     }
 
     /// The new place of an insert that the checkpoint's version does not have: before the row that followed it.
     fn place(&self, position: &Position<K>) -> Place {
         let rank = self.at.rank(position);
-        if rank < self.row_count() { Place::Before(Sid(rank)) } else { Place::Tail }
+        if rank < self.row_count() { Place::Before(self.sid(Rid(rank))) } else { Place::Tail }
+    }
+
+    fn sid(&self, rid: Rid) -> Sid {
+        Sid(self.first + rid.0)
     }
 }

@@ -28,15 +28,6 @@ impl<V: Clone, K: Ord + Clone> Transaction<V, K> {
         Self { snapshot, changes, writes: WriteSet::default() }
     }
 
-    /// A transaction whose changes were made over a snapshot.
-    pub(crate) fn of(
-        snapshot: FileChanges<V, K>,
-        changes: FileChanges<V, K>,
-        writes: WriteSet,
-    ) -> Self {
-        Self { snapshot, changes, writes }
-    }
-
     /// The version that it was started on, or rebased onto.
     #[must_use]
     pub fn snapshot(&self) -> &FileChanges<V, K> {
@@ -105,6 +96,40 @@ impl<V: Clone, K: Ord + Clone> Transaction<V, K> {
         Ok(())
     }
 
+    /// Changes rows of these names.
+    pub(crate) fn change(
+        &mut self,
+        writes: WriteSet,
+        change: impl FnOnce(&mut FileChanges<V, K>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        change(&mut self.changes)?;
+        writes.iter().for_each(|row| drop(self.writes.add(row)));
+        Ok(())
+    }
+
+    /// The transaction without the tail, and the tail as one of its own, as [`FileChanges::split_tail`].
+    #[must_use]
+    pub fn split_tail(&self) -> (Self, Self) {
+        let (snapshot, snapshot_tail) = self.snapshot.split_tail();
+        let (changes, changes_tail) = self.changes.split_tail();
+        let (mut writes, mut tail_writes) = (WriteSet::default(), WriteSet::default());
+        for row in self.writes.iter() {
+            let is_of_file = match row {
+                RowId::Stable(_) => true,
+                RowId::Insert(id) => snapshot.is_visible(id) || changes.is_visible(id),
+            };
+            if is_of_file {
+                writes.add(row)
+            } else {
+                tail_writes.add(row)
+            };
+        }
+        (
+            Self { snapshot, changes, writes },
+            Self { snapshot: snapshot_tail, changes: changes_tail, writes: tail_writes },
+        )
+    }
+
     /// The same transaction on a later version of the file. `since` are the rows written by each commit that is in `onto`
     /// and not in the snapshot.
     ///
@@ -123,7 +148,7 @@ impl<V: Clone, K: Ord + Clone> Transaction<V, K> {
         if let Some(row) = conflict {
             return Err(Error::Conflict(row));
         }
-        let mut rebased = Self::of(onto.clone(), onto.clone(), self.writes.clone());
+        let mut rebased = Self { writes: self.writes.clone(), ..Self::new(onto) };
         if onto.is_same_version(&self.snapshot) {
             rebased.changes = self.changes.clone();
             return Ok(rebased);

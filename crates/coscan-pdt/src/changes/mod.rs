@@ -94,6 +94,23 @@ impl<V: Clone, K: Ord + Clone> FileChanges<V, K> {
         }
     }
 
+    /// The changes without the tail, and the tail as that of a file without rows. Unless other rows are inserted, this takes
+    /// no time.
+    #[must_use]
+    pub fn split_tail(&self) -> (Self, Self) {
+        let mut file = Self { tail: Tree::default(), ..self.clone() };
+        let mut tail = Self { tail: self.tail.clone(), ..Self::new(0) };
+        if self.blocks.sum().inserted == 0 {
+            tail.located = std::mem::take(&mut file.located);
+            return (file, tail);
+        }
+        for insert in self.tail() {
+            file.located.remove(&insert.id());
+            tail.located.put(Located(insert.position.clone()));
+        }
+        (file, tail)
+    }
+
     /// The number of stable rows, deleted or not.
     #[must_use]
     pub fn row_count(&self) -> u64 {

@@ -129,6 +129,69 @@ proptest! {
     }
 
     #[test]
+    fn two_files_become_one_whose_rest_is_a_tail_of_its_own(
+        row_counts in [1..200_u64, 1..200_u64],
+        before in [changes(60), changes(60)],
+        after in [changes(40), changes(40)],
+        by_it in changes(30),
+    ) {
+        let mut next = 0;
+        let mut files = [0, 1].map(|i| (Version::new(row_counts[i]), Model::new(row_counts[i])));
+        let without_tail = |change: &Change| !matches!(change, Change::Insert { .. });
+        let of_first = |changes: &[Change]| changes.iter().filter(|c| without_tail(c)).cloned().collect::<Vec<_>>();
+        apply_all(&mut files[0].0, &mut files[0].1, &of_first(&before[0]), &mut next);
+        apply_all(&mut files[1].0, &mut files[1].1, &before[1], &mut next);
+        let first = RowMap::new(&files[0].0);
+        let second = RowMap::new(&files[1].0).starting_at(Sid(first.row_count()));
+        let rows = |model: &Model| model.visible().into_iter().map(|(.., row)| row).collect::<Vec<_>>();
+        let stored = [rows(&files[0].1), rows(&files[1].1)].concat();
+
+        // Changes are carried in two steps: those until the last moment, and then the rest.
+        let mut mapped = Version::new(stored.len() as u64);
+        for ((version, model), (map, changes)) in
+            files.iter_mut().zip([(&first, of_first(&after[0])), (&second, after[1].clone())])
+        {
+            let mut at = version.clone();
+            for half in [&changes[..changes.len() / 2], &changes[changes.len() / 2..]] {
+                apply_all(version, model, half, &mut next);
+                map.carry(&at, version, &mut mapped).unwrap();
+                at = version.clone();
+            }
+        }
+        let file = |sid: Sid| stored[sid.0 as usize].clone();
+        let all = |version: &Version| {
+            let mut rows: Vec<_> = scan_chunks(version, &[], &file).into_iter().map(|(.., row)| row).collect();
+            rows.sort();
+            rows
+        };
+        let mut expected = [rows(&files[0].1), rows(&files[1].1)].concat();
+        expected.sort();
+        prop_assert_eq!(all(&mapped), expected);
+
+        let mut old = Transaction::new(&files[1].0);
+        write(&mut old, &mut files[1].1, &by_it, &mut next);
+        let mut new = Transaction::new(&mapped);
+        second.carry_transaction(&old, &mut new).unwrap();
+        let mut expected = [rows(&files[0].1), rows(&files[1].1)].concat();
+        expected.sort();
+        prop_assert_eq!(all(new.changes()), expected);
+
+        let (file_part, tail) = new.split_tail();
+        prop_assert_eq!(tail.changes().row_count(), 0);
+        prop_assert_eq!(tail.changes().tail().count(), new.changes().tail().count());
+        prop_assert_eq!(file_part.changes().tail().count(), 0);
+        for insert in new.changes().tail() {
+            prop_assert_eq!(tail.changes().insert_of(insert.id()), Some(insert));
+            prop_assert!(!file_part.changes().is_visible(insert.id()));
+        }
+        prop_assert_eq!(file_part.writes().len() + tail.writes().len(), new.writes().len());
+        prop_assert_eq!(
+            file_part.changes().visible_rows() + tail.changes().visible_rows(),
+            new.changes().visible_rows()
+        );
+    }
+
+    #[test]
     fn transactions_go_on_across_checkpoints(
         row_count in prop_oneof![2..6_u64, 126..132_u64],
         steps in steps(changes_of_few_cells(3), 2, 200),
