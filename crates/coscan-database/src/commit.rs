@@ -20,15 +20,15 @@ const FEW_ROWS: u64 = 256;
 const ATTEMPTS_MAX: u32 = 3;
 
 /// The changes of a transaction, to be committed.
-pub(crate) struct Changes<'a, V: Clone> {
+pub(crate) struct Changes<V: Clone> {
     /// The last commit that the transaction sees.
     pub(crate) seen: Lsn,
-    pub(crate) dropped: &'a [TableId],
-    pub(crate) created: &'a [Table],
-    pub(crate) tables: Vec<(TableId, &'a TableTransaction<V>)>,
+    pub(crate) dropped: Vec<TableId>,
+    pub(crate) created: Vec<Table>,
+    pub(crate) tables: BTreeMap<TableId, TableTransaction<V>>,
 }
 
-impl<V: Clone> Changes<'_, V> {
+impl<V: Clone + PartialEq> Changes<V> {
     fn is_empty(&self) -> bool {
         self.dropped.is_empty() && self.created.is_empty() && self.tables.is_empty()
     }
@@ -36,17 +36,62 @@ impl<V: Clone> Changes<'_, V> {
     fn record(&self) -> Record<V> {
         let tables = self.tables.iter();
         Record {
-            dropped: self.dropped.to_vec(),
-            created: self.created.to_vec(),
+            dropped: self.dropped.clone(),
+            created: self.created.clone(),
             changed: tables.map(|(id, changes)| table_changes(*id, changes)).collect(),
+            forgotten: Vec::new(),
         }
+    }
+
+    /// The number of rows that were written.
+    fn rows_written(&self) -> u64 {
+        self.tables.values().map(TableTransaction::rows_written).sum()
+    }
+
+    /// Whether one of the commits has replaced files that the changes are in.
+    fn is_rewritten(&self, since: &[Arc<Commit<V>>]) -> bool {
+        let is_later =
+            |commit: &Commit<V>, changes: &TableTransaction<V>| commit.lsn > changes.seen();
+        since.iter().any(|commit| {
+            self.tables
+                .iter()
+                .any(|(id, changes)| commit.rewrite_of(*id).is_some() && is_later(commit, changes))
+        })
+    }
+
+    /// Moves the changes into the files that have replaced those that the transaction saw. `latest` has all the commits.
+    fn follow(
+        &mut self,
+        latest: &DatabaseVersion<V>,
+        since: &[Arc<Commit<V>>],
+    ) -> Result<(), Error> {
+        for (id, changes) in &mut self.tables {
+            let mut others = Vec::new();
+            for commit in since
+                .iter()
+                .filter(|commit| commit.lsn > changes.seen())
+                .cloned()
+                .collect::<Vec<_>>()
+            {
+                others.push(commit.clone());
+                let Some(rewrite) = commit.rewrite_of(*id) else { continue };
+                let writes: Vec<_> =
+                    others.iter().filter_map(|commit| commit.writes.get(id)).collect();
+                match changes.after_rewrite(rewrite, commit.lsn, &writes)? {
+                    Some(after) => *changes = after,
+                    None => return Err(conflict(latest, *id)),
+                }
+                others.clear();
+            }
+        }
+        Ok(())
     }
 
     /// Applies the changes to a version. `since` are the commits in it that the transaction does not see.
     fn apply(
         &self,
         latest: &DatabaseVersion<V>,
-        since: &[Arc<Commit>],
+        since: &[Arc<Commit<V>>],
     ) -> Result<Applied<V>, Error> {
         self.check_names(latest)?;
         let (mut versions, mut writes) = (Vec::with_capacity(self.tables.len()), BTreeMap::new());
@@ -58,7 +103,8 @@ impl<V: Clone> Changes<'_, V> {
                 (None, Some((table, latest))) => (&table.name, latest),
                 (None, None) => return Err(Error::NoSuchTable),
             };
-            let since: Vec<_> = since.iter().filter_map(|commit| commit.writes.get(id)).collect();
+            let since = since.iter().filter(|commit| commit.lsn > changes.seen());
+            let since: Vec<_> = since.filter_map(|commit| commit.writes.get(id)).collect();
             let Some((version, written)) = changes.applied_to(latest, &since)? else {
                 return Err(Error::Conflict { table: Arc::clone(name), after: latest_lsn });
             };
@@ -72,7 +118,7 @@ impl<V: Clone> Changes<'_, V> {
         if self.dropped.iter().any(|id| !latest.tables.contains_key(id)) {
             return Err(Error::NoSuchTable);
         }
-        for table in self.created {
+        for table in &self.created {
             let mut others = latest.tables.values().map(|(other, _)| other);
             let is_left = |other: &Table| !self.dropped.contains(&other.id);
             if others.any(|other| other.name == table.name && is_left(other)) {
@@ -91,7 +137,7 @@ impl<V: Clone> Changes<'_, V> {
         let mut tables = Arc::clone(&latest.tables);
         let changed = Arc::make_mut(&mut tables);
         changed.retain(|id, _| !self.dropped.contains(id));
-        for table in self.created {
+        for table in &self.created {
             changed.insert(table.id, (table.clone(), TableVersion::default()));
         }
         for (id, version) in versions {
@@ -119,47 +165,66 @@ impl<V: Clone> Applied<V> {
     }
 }
 
-impl<V: Clone> Database<V> {
+/// The error of a transaction that another one was faster than.
+fn conflict<V: Clone>(latest: &DatabaseVersion<V>, table: TableId) -> Error {
+    match latest.tables.get(&table) {
+        Some((table, _)) => Error::Conflict { table: Arc::clone(&table.name), after: latest.lsn },
+        None => Error::NoSuchTable,
+    }
+}
+
+impl<V: Clone + PartialEq> Database<V> {
     /// Commits a transaction: checks it against all commits that it does not see, and applies its changes to the latest
     /// version of each table. Time grows with the rows that it wrote, and with the commits that it does not see.
     ///
     /// A transaction that wrote many rows is applied without the lock. If its tables were changed meanwhile, this is
-    /// repeated.
-    pub(crate) fn commit(&self, changes: &Changes<'_, V>) -> Result<PendingCommit<V>, Error> {
+    /// repeated. If a checkpoint has replaced files that it has changed, its changes are moved into the new ones, without the
+    /// lock.
+    pub(crate) fn commit(&self, mut changes: Changes<V>) -> Result<PendingCommit<V>, Error> {
         if changes.is_empty() {
             return Ok(PendingCommit::new(self.clone(), changes.seen));
         }
-        let record = self.encoded(|| changes.record());
-        let rows: u64 = changes.tables.iter().map(|(_, changes)| changes.rows_written()).sum();
-        let attempts = if rows <= FEW_ROWS { 0 } else { ATTEMPTS_MAX };
-        for _ in 0..attempts {
-            let (latest, since) = {
-                let state = self.state().lock();
-                (state.latest.clone(), state.commits_after(changes.seen))
-            };
+        let mut record = self.encoded(|| changes.record());
+        let mut attempts = if changes.rows_written() <= FEW_ROWS { 0 } else { ATTEMPTS_MAX };
+        loop {
+            let state = self.state().lock();
+            let since = state.commits_after(changes.seen);
+            if changes.is_rewritten(&since) {
+                let latest = state.latest.clone();
+                drop(state);
+                changes.follow(&latest, &since)?;
+                record = self.encoded(|| changes.record());
+                continue;
+            }
+            if attempts == 0 {
+                let applied = changes.apply(&state.latest, &since)?;
+                return self.accept(state, &changes, applied, record);
+            }
+            attempts -= 1;
+            let latest = state.latest.clone();
+            drop(state);
             let applied = changes.apply(&latest, &since)?;
             let state = self.state().lock();
             if applied.fits(&latest, &state.latest) {
                 changes.check_names(&state.latest)?;
-                return self.accept(state, changes, applied, record);
+                return self.accept(state, &changes, applied, record);
             }
         }
-        let state = self.state().lock();
-        let applied = changes.apply(&state.latest, &state.commits_after(changes.seen))?;
-        self.accept(state, changes, applied, record)
     }
 
     /// Takes a commit into the log, and makes its versions the latest ones.
     fn accept(
         &self,
         mut state: MutexGuard<'_, State<V>>,
-        changes: &Changes<'_, V>,
+        changes: &Changes<V>,
         Applied { versions, writes }: Applied<V>,
         record: Option<Vec<u8>>,
     ) -> Result<PendingCommit<V>, Error> {
         let lsn = self.submit(state.latest.lsn, record)?;
         let tables = changes.tables_after(&state.latest, versions);
-        state.advance(DatabaseVersion { lsn, tables }, Commit { lsn, writes });
+        let retired = Arc::clone(&state.latest.retired);
+        let commit = Commit { lsn, writes, rewrite: None };
+        state.advance(DatabaseVersion { lsn, tables, retired }, commit);
         Ok(PendingCommit::new(self.clone(), lsn))
     }
 }
@@ -174,7 +239,7 @@ pub struct PendingCommit<V: Clone> {
 }
 
 impl<V: Clone> PendingCommit<V> {
-    fn new(database: Database<V>, lsn: Lsn) -> Self {
+    pub(crate) fn new(database: Database<V>, lsn: Lsn) -> Self {
         Self { database, lsn }
     }
 

@@ -1,15 +1,15 @@
 //! A database: its tables, its log, and the numbers of what is new.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use coscan_pdt::InsertId;
 use coscan_wal::{Disk, GroupCommit, Log, LogError, LogOptions, Lsn, Recovery, TornTail};
 
 use crate::error::Error;
-use crate::log::{Record, Replay, ValueFormat};
-use crate::state::{DatabaseVersion, SharedState};
+use crate::log::{Record, Replay, ValueFormat, read_state, remove_old_states, write_state};
+use crate::state::SharedState;
 use crate::table::{FileId, Table, TableId};
 
 /// Tables that change. A clone is the same database.
@@ -32,6 +32,11 @@ struct DatabaseLog<V> {
     log: GroupCommit,
     format: ValueFormat<V>,
     torn: Option<TornTail>,
+    disk: Arc<dyn Disk>,
+    /// The bytes of records since the last state.
+    bytes: AtomicU64,
+    /// The commit of the last state. Whoever writes one has it.
+    last_state: Mutex<Lsn>,
 }
 
 impl<V: Clone> Default for Database<V> {
@@ -66,17 +71,19 @@ impl<V: Clone> Database<V> {
         format: ValueFormat<V>,
         share: impl FnOnce(Log) -> GroupCommit,
     ) -> Result<Self, Error> {
-        let (log, recovery) = Log::open(disk, options)?;
-        let replay = replay(&recovery, format)?;
+        let (log, recovery) = Log::open(Arc::clone(&disk), options)?;
+        let (state, replay) = read_state(&*disk, format)?;
+        let (replay, bytes) = replay_after(state, replay, &recovery, format)?;
+        remove_old_states(&*disk)?;
         let torn = recovery.torn().cloned();
-        let log = DatabaseLog { log: share(log), format, torn };
+        let (bytes, last_state) = (AtomicU64::new(bytes), Mutex::new(state));
+        let log = DatabaseLog { log: share(log), format, torn, disk, bytes, last_state };
         Ok(Self::of(replay, recovery.last(), Some(log)))
     }
 
     fn of(replay: Replay<V>, lsn: Lsn, log: Option<DatabaseLog<V>>) -> Self {
         let [next_table, next_file, next_insert] = replay.next_numbers().map(AtomicU64::new);
-        let latest = DatabaseVersion { lsn, tables: Arc::new(replay.into_tables()) };
-        let state = Arc::new(SharedState::new(latest));
+        let state = Arc::new(SharedState::new(replay.into_version(lsn)));
         Self { shared: Arc::new(Shared { state, log, next_table, next_file, next_insert }) }
     }
 
@@ -154,10 +161,44 @@ impl<V: Clone> Database<V> {
     pub(crate) fn submit(&self, latest: Lsn, record: Option<Vec<u8>>) -> Result<Lsn, Error> {
         let (Some(log), Some(record)) = (self.log(), record) else { return Ok(latest.next()) };
         let bytes = record.len();
-        log.submit(record).map_err(|error| match error {
+        let lsn = log.submit(record).map_err(|error| match error {
             LogError::RecordTooLarge { .. } => Error::TooLarge { bytes },
             error => error.into(),
-        })
+        })?;
+        if let Some(log) = &self.shared.log {
+            log.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        Ok(lsn)
+    }
+
+    /// The bytes of the log that opening the database replays; 0 in memory.
+    #[must_use]
+    pub fn replayed_bytes(&self) -> u64 {
+        self.shared.log.as_ref().map_or(0, |log| log.bytes.load(Ordering::Relaxed))
+    }
+
+    /// Writes the state of the database to a file, and cuts the log before it, so that opening the database takes no longer
+    /// than reading the state. Time grows with the changes of all tables; commits wait only while segments are removed. In
+    /// memory this does nothing.
+    ///
+    /// # Errors
+    /// [`Error::State`] if the file cannot be written: then the log stays as it was. [`Error::Log`] if the log has failed.
+    pub fn write_state(&self) -> Result<(), Error> {
+        let Some(log) = &self.shared.log else { return Ok(()) };
+        let mut last = log.last_state.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = log.bytes.load(Ordering::Relaxed);
+        let version = self.state().lock().visible.clone();
+        if version.lsn == *last {
+            return Ok(());
+        }
+        let Shared { next_table, next_file, next_insert, .. } = &*self.shared;
+        let next =
+            [next_table, next_file, next_insert].map(|number| number.load(Ordering::Relaxed));
+        write_state(&*log.disk, &version, next, log.format)?;
+        *last = version.lsn;
+        log.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        log.log.cut_before(version.lsn.next())?;
+        remove_old_states(&*log.disk)
     }
 
     /// The log, unless the database is in memory.
@@ -173,15 +214,24 @@ impl<V: Clone> Database<V> {
     }
 }
 
-/// The database that a log has.
-fn replay<V: Clone>(recovery: &Recovery, format: ValueFormat<V>) -> Result<Replay<V>, Error> {
-    let mut replay = Replay::new();
-    recovery.for_each(recovery.first(), |record| {
+/// The database that a log has after a state, and the bytes of its records.
+///
+/// # Errors
+/// [`Error::Log`] if the log begins after the state or ends before it.
+fn replay_after<V: Clone>(
+    state: Lsn,
+    mut replay: Replay<V>,
+    recovery: &Recovery,
+    format: ValueFormat<V>,
+) -> Result<(Replay<V>, u64), Error> {
+    let mut bytes = 0;
+    recovery.for_each(state.next(), |record| {
         let unknown = Error::UnknownRecord { lsn: record.lsn };
         let decoded = Record::decode(record.payload, format).ok_or(unknown.clone())?;
-        replay.apply(decoded).map_err(|_| unknown)
+        bytes += record.payload.len() as u64;
+        replay.apply(record.lsn, decoded).map_err(|_| unknown)
     })?;
-    Ok(replay)
+    Ok((replay, bytes))
 }
 
 impl<V: Clone> fmt::Debug for Database<V> {

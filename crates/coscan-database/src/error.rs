@@ -48,6 +48,22 @@ pub enum Error {
         /// The record.
         lsn: coscan_wal::Lsn,
     },
+    /// The state of the database, without which its log is of no use, is damaged or missing.
+    #[error("{path} {reason}. Restore the database from a backup")]
+    State {
+        /// The file, relative to the root of the disk.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The new file of a checkpoint has not as many rows as those that it replaces.
+    #[error("a checkpoint has written {written} rows instead of {expected}: nothing was replaced")]
+    WrongRowCount {
+        /// The number of rows of the new file.
+        written: u64,
+        /// The number of rows that it should have.
+        expected: u64,
+    },
     /// The transaction of a statement has ended before the statement.
     #[error(
         "the transaction has ended, or another statement of its session has changed it meanwhile: run this one again"

@@ -30,22 +30,25 @@
 
 #![forbid(unsafe_code)]
 
+mod checkpoint;
 mod commit;
 mod database;
 mod error;
 mod log;
+mod rewrite;
 mod state;
 mod table;
 mod table_transaction;
 mod transaction;
 mod version;
 
+pub use checkpoint::Checkpoint;
 pub use commit::PendingCommit;
 pub use coscan_wal as wal;
 pub use coscan_wal::Lsn;
 pub use database::Database;
 pub use error::Error;
 pub use log::{Reader, ValueFormat, put_bytes, put_number};
-pub use table::{DataFile, FileId, Table, TableId, TableRowId};
+pub use table::{DataFile, FileId, RetiredFile, Table, TableId, TableRowId};
 pub use transaction::Transaction;
-pub use version::{ChangedFile, TableVersion};
+pub use version::{ChangedFile, TablePart, TableVersion};

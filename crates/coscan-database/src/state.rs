@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use coscan_wal::Lsn;
 
 use crate::error::Error;
-use crate::table::{Table, TableId};
+use crate::rewrite::TableRewrite;
+use crate::table::{RetiredFile, Table, TableId};
 use crate::table_transaction::TableWrites;
 use crate::version::TableVersion;
 
@@ -16,13 +17,31 @@ use crate::version::TableVersion;
 pub(crate) struct DatabaseVersion<V: Clone> {
     pub(crate) lsn: Lsn,
     pub(crate) tables: Arc<BTreeMap<TableId, (Table, TableVersion<V>)>>,
+    /// The files that checkpoints have replaced and that are still there.
+    pub(crate) retired: Arc<Vec<RetiredFile>>,
 }
 
-/// The rows that a commit wrote, which later commits of transactions that do not see it are checked against.
-#[derive(Debug)]
-pub(crate) struct Commit {
+impl<V: Clone> DatabaseVersion<V> {
+    pub(crate) fn version(&self, table: TableId) -> Result<&TableVersion<V>, Error> {
+        let found = self.tables.get(&table);
+        found.map(|(_, version)| version).ok_or(Error::NoSuchTable)
+    }
+}
+
+/// What later commits of transactions that do not see a commit need to know of it.
+pub(crate) struct Commit<V: Clone> {
     pub(crate) lsn: Lsn,
+    /// The rows that it wrote, which those of others are checked against.
     pub(crate) writes: BTreeMap<TableId, TableWrites>,
+    /// The table whose files it has replaced, if it is a checkpoint.
+    pub(crate) rewrite: Option<(TableId, TableRewrite<V>)>,
+}
+
+impl<V: Clone> Commit<V> {
+    /// How it has replaced files of a table.
+    pub(crate) fn rewrite_of(&self, table: TableId) -> Option<&TableRewrite<V>> {
+        self.rewrite.as_ref().filter(|(id, _)| *id == table).map(|(_, rewrite)| rewrite)
+    }
 }
 
 pub(crate) struct State<V: Clone> {
@@ -33,7 +52,7 @@ pub(crate) struct State<V: Clone> {
     /// The tables after each commit that is not durable yet.
     pending: VecDeque<DatabaseVersion<V>>,
     /// The commits that running transactions may conflict with, in order.
-    commits: VecDeque<Arc<Commit>>,
+    commits: VecDeque<Arc<Commit<V>>>,
     /// The numbers of running transactions by the last commit that they see.
     snapshots: BTreeMap<Lsn, usize>,
 }
@@ -76,7 +95,7 @@ impl<V: Clone> SharedState<V> {
 
 impl<V: Clone> State<V> {
     /// Makes a version the latest one, after a commit. It is visible when it is durable.
-    pub(crate) fn advance(&mut self, latest: DatabaseVersion<V>, commit: Commit) {
+    pub(crate) fn advance(&mut self, latest: DatabaseVersion<V>, commit: Commit<V>) {
         self.pending.push_back(latest.clone());
         self.latest = latest;
         self.commits.push_back(Arc::new(commit));
@@ -84,7 +103,7 @@ impl<V: Clone> State<V> {
 
     /// Makes the commits up to one visible, or all. Returns those that are forgotten, to be dropped without the lock.
     #[must_use]
-    pub(crate) fn publish(&mut self, durable: Option<Lsn>) -> Vec<Arc<Commit>> {
+    pub(crate) fn publish(&mut self, durable: Option<Lsn>) -> Vec<Arc<Commit<V>>> {
         let is_durable =
             |pending: &DatabaseVersion<V>| durable.is_none_or(|lsn| pending.lsn <= lsn);
         while let Some(visible) = self.pending.pop_front_if(|pending| is_durable(pending)) {
@@ -94,15 +113,20 @@ impl<V: Clone> State<V> {
     }
 
     /// The commits that a transaction does not see which sees those up to `seen`.
-    pub(crate) fn commits_after(&self, seen: Lsn) -> Vec<Arc<Commit>> {
+    pub(crate) fn commits_after(&self, seen: Lsn) -> Vec<Arc<Commit<V>>> {
         let first = self.commits.partition_point(|commit| commit.lsn <= seen);
         self.commits.range(first..).cloned().collect()
     }
 
-    /// Forgets commits that all running transactions see, and returns them: there may be many after a long transaction.
-    fn forget(&mut self) -> Vec<Arc<Commit>> {
+    /// The last commit that all running transactions see.
+    pub(crate) fn oldest(&self) -> Lsn {
         let first = self.snapshots.first_key_value();
-        let oldest = first.map_or(self.visible.lsn, |(lsn, _)| *lsn);
+        first.map_or(self.visible.lsn, |(lsn, _)| *lsn)
+    }
+
+    /// Forgets commits that all running transactions see, and returns them: there may be many after a long transaction.
+    fn forget(&mut self) -> Vec<Arc<Commit<V>>> {
+        let oldest = self.oldest();
         let seen = self.commits.partition_point(|commit| commit.lsn <= oldest);
         self.commits.drain(..seen).collect()
     }
@@ -118,8 +142,7 @@ impl<V: Clone> Snapshot<V> {
     }
 
     pub(crate) fn version(&self, table: TableId) -> Result<&TableVersion<V>, Error> {
-        let found = self.at.tables.get(&table);
-        found.map(|(_, version)| version).ok_or(Error::NoSuchTable)
+        self.at.version(table)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coscan_pdt::{InsertId, Sid};
+use coscan_wal::Lsn;
 
 /// A table. The number is never used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -37,6 +38,19 @@ impl DataFile {
     pub fn new(path: impl Into<Arc<str>>, rows: u64) -> Self {
         Self { path: path.into(), rows }
     }
+}
+
+/// A file that a checkpoint has replaced. Transactions that began before still read it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RetiredFile {
+    /// Its number.
+    pub id: FileId,
+    /// Its name within the database.
+    pub path: Arc<str>,
+    /// When it was replaced, as the caller of the checkpoint counts time.
+    pub since: u64,
+    /// The commit that replaced it, if it was one since the database was opened: no earlier transaction is running then.
+    pub(crate) lsn: Lsn,
 }
 
 /// The name of a row. It is the same in all versions until a checkpoint.

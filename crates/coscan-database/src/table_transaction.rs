@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_pdt::{FileChanges, Insert, InsertId, Place, RowId, Transaction, WriteSet};
+use coscan_wal::Lsn;
 
 use crate::error::Error;
+use crate::rewrite::TableRewrite;
 use crate::table::{DataFile, FileId, TableRowId};
 use crate::version::{ChangedFile, TableVersion};
 
@@ -16,10 +18,19 @@ pub(crate) struct TableWrites {
     pub(crate) inserted: WriteSet,
 }
 
+impl TableWrites {
+    /// The number of rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.files.values().chain([&self.inserted]).map(WriteSet::len).sum()
+    }
+}
+
 /// The changes of a transaction in a table that nobody else sees yet.
 #[derive(Clone, Debug)]
 pub(crate) struct TableTransaction<V: Clone> {
     snapshot: TableVersion<V>,
+    /// The last commit that the snapshot has.
+    seen: Lsn,
     /// The changes in files, those that it added among them.
     files: BTreeMap<FileId, Transaction<V>>,
     inserted: Transaction<V>,
@@ -28,9 +39,75 @@ pub(crate) struct TableTransaction<V: Clone> {
 }
 
 impl<V: Clone> TableTransaction<V> {
-    pub(crate) fn new(snapshot: TableVersion<V>) -> Self {
+    pub(crate) fn new(snapshot: TableVersion<V>, seen: Lsn) -> Self {
         let inserted = Transaction::new(snapshot.inserted());
-        Self { snapshot, files: BTreeMap::new(), inserted, added: Vec::new() }
+        Self { snapshot, seen, files: BTreeMap::new(), inserted, added: Vec::new() }
+    }
+
+    /// The last commit that its snapshot has.
+    pub(crate) fn seen(&self) -> Lsn {
+        self.seen
+    }
+
+    /// The same changes on the version that a checkpoint has left at commit `lsn`. `since` are the rows that each commit wrote
+    /// after the snapshot and before the checkpoint. `None` if one of them wrote a row that this transaction wrote.
+    pub(crate) fn after_rewrite(
+        &self,
+        rewrite: &TableRewrite<V>,
+        lsn: Lsn,
+        since: &[&TableWrites],
+    ) -> Result<Option<Self>, Error>
+    where
+        V: PartialEq,
+    {
+        let mut after = Self::new(rewrite.after.clone(), lsn);
+        after.added.clone_from(&self.added);
+        for (&id, changes) in &self.files {
+            if self.is_added(id) {
+                after.files.insert(id, changes.clone());
+            } else if let Some(file) = rewrite.after.file(id) {
+                let others = since.iter().filter_map(|writes| writes.files.get(&id));
+                let Some(rebased) = rebased(changes, &file.changes, others)? else {
+                    return Ok(None);
+                };
+                after.files.insert(id, rebased);
+            }
+        }
+        let others = || since.iter().map(|writes| &writes.inserted);
+        if !rewrite.has_inserted() {
+            let Some(inserted) = rebased(&self.inserted, rewrite.after.inserted(), others())?
+            else {
+                return Ok(None);
+            };
+            after.inserted = inserted;
+        }
+        for file in &rewrite.files {
+            let mut changes = Transaction::new(&file.changes);
+            for source in &file.sources {
+                let old = match source.id {
+                    Some(id) => {
+                        let Some(old) = self.files.get(&id) else { continue };
+                        let others = since.iter().filter_map(|writes| writes.files.get(&id));
+                        rebased(old, &source.last, others)?
+                    }
+                    None => rebased(&self.inserted, &source.last, others())?,
+                };
+                let Some(old) = old else { return Ok(None) };
+                source.map.carry_transaction(&old, &mut changes)?;
+            }
+            if file.has_inserted() {
+                let (stored, inserted) = changes.split_tail();
+                (changes, after.inserted) = (stored, inserted);
+            }
+            if let Some(id) = file.id.filter(|_| !changes.writes().is_empty()) {
+                after.files.insert(id, changes);
+            }
+        }
+        Ok(Some(after))
+    }
+
+    fn is_added(&self, id: FileId) -> bool {
+        self.added.iter().any(|(added, _)| *added == id)
     }
 
     /// The table as the transaction sees it.
@@ -113,7 +190,7 @@ impl<V: Clone> TableTransaction<V> {
         }
         let mut files = latest.files().to_vec();
         for (&id, changes) in &self.files {
-            if self.added.iter().any(|(added, _)| *added == id) {
+            if self.is_added(id) {
                 continue;
             }
             let others = since.iter().filter_map(|writes| writes.files.get(&id));

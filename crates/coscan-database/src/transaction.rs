@@ -78,7 +78,7 @@ impl<V: Clone> Transaction<V> {
         }
         let id = self.database.new_table();
         self.created.push(Table { id, name, definition });
-        self.tables.insert(id, TableTransaction::new(TableVersion::default()));
+        self.tables.insert(id, TableTransaction::new(TableVersion::default(), self.lsn()));
         Ok(id)
     }
 
@@ -144,7 +144,10 @@ impl<V: Clone> Transaction<V> {
     /// # Errors
     /// [`Error::Conflict`] if a transaction that committed since its start wrote a row that it wrote, too,
     /// [`Error::NoSuchTable`] if a table was dropped since, and [`Error::Log`] if the log has failed.
-    pub fn commit(self) -> Result<Lsn, Error> {
+    pub fn commit(self) -> Result<Lsn, Error>
+    where
+        V: PartialEq,
+    {
         if let Some(log) = self.database.log() {
             log.make_room()?;
         }
@@ -155,14 +158,14 @@ impl<V: Clone> Transaction<V> {
     ///
     /// # Errors
     /// As [`Self::commit`].
-    pub fn start_commit(self) -> Result<PendingCommit<V>, Error> {
-        let changed = self.tables.iter().filter(|(_, changes)| !changes.is_empty());
-        self.database.commit(&Changes {
-            seen: self.lsn(),
-            dropped: &self.dropped,
-            created: &self.created,
-            tables: changed.map(|(id, changes)| (*id, changes)).collect(),
-        })
+    pub fn start_commit(self) -> Result<PendingCommit<V>, Error>
+    where
+        V: PartialEq,
+    {
+        let seen = self.lsn();
+        let Self { database, created, dropped, mut tables, .. } = self;
+        tables.retain(|_, changes| !changes.is_empty());
+        database.commit(Changes { seen, dropped, created, tables })
     }
 
     fn changes(&mut self, table: TableId) -> Result<&mut TableTransaction<V>, Error> {
@@ -170,7 +173,7 @@ impl<V: Clone> Transaction<V> {
             return Err(Error::NoSuchTable);
         }
         if !self.tables.contains_key(&table) {
-            self.tables.insert(table, TableTransaction::new(self.version(table)?));
+            self.tables.insert(table, TableTransaction::new(self.version(table)?, self.lsn()));
         }
         self.tables.get_mut(&table).ok_or(Error::NoSuchTable)
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use coscan_pdt::{FileChanges, Rid, RowId, Sid};
 
+use crate::error::Error;
 use crate::table::{DataFile, FileId, TableRowId};
 
 /// A file of a table, and the changes of its rows.
@@ -85,9 +86,31 @@ impl<V: Clone> TableVersion<V> {
         }
     }
 
+    /// A part of the table.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFile`] if the table does not have one of its files.
+    pub fn part(&self, part: &TablePart) -> Result<Self, Error> {
+        let files = part.files.iter().map(|id| self.file(*id).cloned().ok_or(Error::NoSuchFile));
+        let inserted = match part.inserted {
+            true => Arc::clone(&self.inserted),
+            false => Arc::new(FileChanges::new(0)),
+        };
+        Ok(Self { files: files.collect::<Result<_, _>>()?, inserted })
+    }
+
     pub(crate) fn file(&self, id: FileId) -> Option<&ChangedFile<V>> {
         self.files.iter().find(|file| file.id == id)
     }
+}
+
+/// A part of a table: some of its files, one after the other, and then the rows that no file has, or not.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct TablePart {
+    /// The files.
+    pub files: Vec<FileId>,
+    /// Whether it has the rows that no file has.
+    pub inserted: bool,
 }
 
 impl<V: Clone> Default for TableVersion<V> {

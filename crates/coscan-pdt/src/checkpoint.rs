@@ -21,13 +21,15 @@ pub struct RowMap<V: Clone, K: Ord + Clone = ()> {
     at: FileChanges<V, K>,
     /// The row of the new file that is the first one of this file.
     first: u64,
+    /// Whether inserts that the version does not have stand in the tail, whatever their place was.
+    has_inserts_last: bool,
 }
 
 impl<V: Clone, K: Ord + Clone> RowMap<V, K> {
     /// The map of the checkpoint of a version.
     #[must_use]
     pub fn new(at: &FileChanges<V, K>) -> Self {
-        Self { at: at.clone(), first: 0 }
+        Self { at: at.clone(), first: 0, has_inserts_last: false }
     }
 
     /// The same map for a new file in which other rows come first. Inserts at the end of a file stand after all rows of the
@@ -35,6 +37,13 @@ impl<V: Clone, K: Ord + Clone> RowMap<V, K> {
     #[must_use]
     pub fn starting_at(self, first: Sid) -> Self {
         Self { first: first.0, ..self }
+    }
+
+    /// The same map for a table without an order: inserts that the version does not have stand in the tail, so that they can be
+    /// [taken from the new file](FileChanges::split_tail).
+    #[must_use]
+    pub fn with_inserts_last(self) -> Self {
+        Self { has_inserts_last: true, ..self }
     }
 
     /// The number of rows of the file that the new one has.
@@ -218,6 +227,9 @@ impl<V: Clone, K: Ord + Clone> RowMap<V, K> {
 
     /// The new place of an insert that the checkpoint's version does not have: before the row that followed it.
     fn place(&self, position: &Position<K>) -> Place {
+        if self.has_inserts_last {
+            return Place::Tail;
+        }
         let rank = self.at.rank(position);
         if rank < self.row_count() { Place::Before(self.sid(Rid(rank))) } else { Place::Tail }
     }

@@ -103,7 +103,9 @@ impl<V: Clone, K: Ord + Clone> Transaction<V, K> {
         change: impl FnOnce(&mut FileChanges<V, K>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         change(&mut self.changes)?;
-        writes.iter().for_each(|row| drop(self.writes.add(row)));
+        for row in writes.iter() {
+            self.writes.add(row);
+        }
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! What a record of the log says.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_pdt::{InsertId, Sid};
@@ -8,7 +9,7 @@ use super::encoding::{Reader, ValueFormat, put_bytes, put_list, put_number};
 use crate::table::{DataFile, FileId, Table, TableId};
 
 /// The first byte of each record: its format.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// A commit: all of it is in the log, or none. Tables are dropped first, then created, then changed.
 #[derive(Clone, PartialEq, Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct Record<V> {
     pub(crate) dropped: Vec<TableId>,
     pub(crate) created: Vec<Table>,
     pub(crate) changed: Vec<TableRecord<V>>,
+    /// The retired files that are forgotten.
+    pub(crate) forgotten: Vec<FileId>,
 }
 
 /// The changes of a commit in a table. Rows are what they are after the commit, so that a record says nothing about what
@@ -23,12 +26,26 @@ pub(crate) struct Record<V> {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct TableRecord<V> {
     pub(crate) table: TableId,
+    /// The files that a checkpoint has replaced.
+    pub(crate) replaced: Vec<Replaced>,
+    /// The time since which they are retired.
+    pub(crate) retired_since: u64,
     /// The files that were added, in order.
     pub(crate) added: Vec<(FileId, DataFile)>,
     /// The changed rows of each file, ascending.
     pub(crate) files: Vec<(FileId, StoredRows<V>)>,
+    /// The inserted rows that are in files now, as runs of their numbers. Some may have been deleted since.
+    pub(crate) folded: Vec<Range<u64>>,
     /// The inserted rows that are new or changed; `None` for those that were deleted.
     pub(crate) inserted: Vec<(InsertId, Option<Arc<[V]>>)>,
+}
+
+/// A file that a checkpoint has replaced.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Replaced {
+    pub(crate) id: FileId,
+    /// The file in its place; `None` if there is none, or it is in the place of another one.
+    pub(crate) by: Option<(FileId, DataFile)>,
 }
 
 /// Rows of a file after a commit, ascending.
@@ -42,6 +59,29 @@ pub(crate) enum StoredRow<V> {
     Patched(Vec<(u32, V)>),
 }
 
+impl<V> Default for Record<V> {
+    /// A commit of nothing.
+    fn default() -> Self {
+        let (dropped, created) = (Vec::new(), Vec::new());
+        Self { dropped, created, changed: Vec::new(), forgotten: Vec::new() }
+    }
+}
+
+impl<V> TableRecord<V> {
+    /// A commit that changes nothing in a table.
+    pub(crate) fn new(table: TableId) -> Self {
+        Self {
+            table,
+            replaced: Vec::new(),
+            retired_since: 0,
+            added: Vec::new(),
+            files: Vec::new(),
+            folded: Vec::new(),
+            inserted: Vec::new(),
+        }
+    }
+}
+
 impl<V> Record<V> {
     pub(crate) fn encode(&self, format: ValueFormat<V>) -> Vec<u8> {
         let mut out = vec![FORMAT];
@@ -52,6 +92,7 @@ impl<V> Record<V> {
             put_bytes(out, &table.definition);
         });
         put_list(&mut out, &self.changed, |out, table| table.encode(out, format));
+        put_list(&mut out, &self.forgotten, |out, file| put_number(out, file.0));
         out
     }
 
@@ -68,6 +109,7 @@ impl<V> Record<V> {
                 Some(Table { id, name: reader.text()?.into(), definition: reader.bytes()?.into() })
             })?,
             changed: reader.list(|reader| TableRecord::decode(reader, format))?,
+            forgotten: reader.list(|reader| reader.number().map(FileId))?,
         };
         reader.is_empty().then_some(record)
     }
@@ -76,11 +118,12 @@ impl<V> Record<V> {
 impl<V> TableRecord<V> {
     fn encode(&self, out: &mut Vec<u8>, format: ValueFormat<V>) {
         put_number(out, self.table.0);
-        put_list(out, &self.added, |out, (id, file)| {
-            put_number(out, id.0);
-            put_bytes(out, file.path.as_bytes());
-            put_number(out, file.rows);
+        put_list(out, &self.replaced, |out, replaced| {
+            put_number(out, replaced.id.0);
+            put_list(out, replaced.by.as_slice(), put_file);
         });
+        put_number(out, self.retired_since);
+        put_list(out, &self.added, put_file);
         put_list(out, &self.files, |out, (id, rows)| {
             put_number(out, id.0);
             let mut next = 0;
@@ -99,6 +142,10 @@ impl<V> TableRecord<V> {
                 }
             });
         });
+        put_list(out, &self.folded, |out, run| {
+            put_number(out, run.start);
+            put_number(out, run.end - run.start);
+        });
         put_list(out, &self.inserted, |out, (id, row)| {
             put_number(out, id.0);
             match row {
@@ -114,10 +161,13 @@ impl<V> TableRecord<V> {
     fn decode(reader: &mut Reader<'_>, format: ValueFormat<V>) -> Option<Self> {
         Some(Self {
             table: TableId(reader.number()?),
-            added: reader.list(|reader| {
+            replaced: reader.list(|reader| {
                 let id = FileId(reader.number()?);
-                Some((id, DataFile { path: reader.text()?.into(), rows: reader.number()? }))
+                let mut by = reader.list(read_file)?;
+                (by.len() <= 1).then(|| Replaced { id, by: by.pop() })
             })?,
+            retired_since: reader.number()?,
+            added: reader.list(read_file)?,
             files: reader.list(|reader| {
                 let id = FileId(reader.number()?);
                 let mut next = 0_u64;
@@ -126,6 +176,10 @@ impl<V> TableRecord<V> {
                     Some((Sid(next), StoredRow::decode(reader, format)?))
                 })?;
                 Some((id, rows))
+            })?,
+            folded: reader.list(|reader| {
+                let start = reader.number()?;
+                Some(start..start.checked_add(reader.number()?)?)
             })?,
             inserted: reader.list(|reader| {
                 let id = InsertId(reader.number()?);
@@ -139,6 +193,17 @@ impl<V> TableRecord<V> {
             })?,
         })
     }
+}
+
+fn put_file(out: &mut Vec<u8>, (id, file): &(FileId, DataFile)) {
+    put_number(out, id.0);
+    put_bytes(out, file.path.as_bytes());
+    put_number(out, file.rows);
+}
+
+fn read_file(reader: &mut Reader<'_>) -> Option<(FileId, DataFile)> {
+    let id = FileId(reader.number()?);
+    Some((id, DataFile { path: reader.text()?.into(), rows: reader.number()? }))
 }
 
 impl<V> StoredRow<V> {

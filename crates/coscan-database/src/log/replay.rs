@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use coscan_pdt::{FileChanges, Insert, InsertId, Place, Sid};
+use coscan_wal::Lsn;
 
-use super::record::{Record, StoredRow, TableRecord};
+use super::record::{Record, Replaced, StoredRow, TableRecord};
 use crate::error::Error;
-use crate::table::{DataFile, FileId, Table, TableId};
+use crate::state::DatabaseVersion;
+use crate::table::{DataFile, FileId, RetiredFile, Table, TableId};
 use crate::version::{ChangedFile, TableVersion};
 
 /// A database that is made of records, one after another.
@@ -19,15 +21,18 @@ pub(crate) struct Replay<V: Clone> {
     /// All files that were ever added, and the number of their rows.
     files: BTreeSet<FileId>,
     rows: u64,
+    retired: Vec<RetiredFile>,
 }
 
 /// More rows than all files of a database ever have.
 const ROWS_MAX: u64 = 1 << 62;
 
+type ReplayedFile<V> = (FileId, DataFile, FileChanges<V>);
+
 struct ReplayedTable<V: Clone> {
     table: Table,
     /// The files, in order.
-    files: Vec<(FileId, DataFile, FileChanges<V>)>,
+    files: Vec<ReplayedFile<V>>,
     inserted: FileChanges<V>,
 }
 
@@ -40,14 +45,20 @@ impl<V: Clone> Replay<V> {
             next_insert: 0,
             files: BTreeSet::new(),
             rows: 0,
+            retired: Vec::new(),
         }
     }
 
-    /// Applies the next record.
+    /// Goes on after a state, in which these were the numbers of the next table, file and inserted row.
+    pub(crate) fn skip_to([next_table, next_file, next_insert]: [u64; 3]) -> Self {
+        Self { next_table, next_file, next_insert, ..Self::new() }
+    }
+
+    /// Applies the next record, which has this number.
     ///
     /// # Errors
     /// If it does not follow those before it.
-    pub(crate) fn apply(&mut self, record: Record<V>) -> Result<(), Error> {
+    pub(crate) fn apply(&mut self, lsn: Lsn, record: Record<V>) -> Result<(), Error> {
         for id in record.dropped {
             self.tables.remove(&id).ok_or(Error::NoSuchTable)?;
         }
@@ -60,7 +71,14 @@ impl<V: Clone> Replay<V> {
             let (id, files, inserted) = (table.id, Vec::new(), FileChanges::new(0));
             self.tables.insert(id, ReplayedTable { table, files, inserted });
         }
-        record.changed.into_iter().try_for_each(|changes| self.apply_changes(changes))
+        record.changed.into_iter().try_for_each(|changes| self.apply_changes(lsn, changes))?;
+        self.retired.retain(|file| !record.forgotten.contains(&file.id));
+        Ok(())
+    }
+
+    /// Adds files that were retired before.
+    pub(crate) fn retire(&mut self, files: impl IntoIterator<Item = RetiredFile>) {
+        self.retired.extend(files);
     }
 
     /// The numbers of the next table, file and inserted row.
@@ -68,25 +86,57 @@ impl<V: Clone> Replay<V> {
         [self.next_table, self.next_file, self.next_insert]
     }
 
-    fn apply_changes(&mut self, changes: TableRecord<V>) -> Result<(), Error> {
+    /// Takes a new file.
+    fn file(&mut self, id: FileId, file: DataFile) -> Result<ReplayedFile<V>, Error> {
+        self.next_file = self.next_file.max(next(id.0)?);
+        let rows = self.rows.checked_add(file.rows).filter(|rows| *rows < ROWS_MAX);
+        self.rows = rows.ok_or(Error::NoSuchFile)?;
+        if !self.files.insert(id) {
+            return Err(Error::NoSuchFile);
+        }
+        let changes = FileChanges::new(file.rows);
+        Ok((id, file, changes))
+    }
+
+    fn apply_changes(&mut self, lsn: Lsn, changes: TableRecord<V>) -> Result<(), Error> {
+        let replaced = changes.replaced.into_iter().map(|Replaced { id, by }| {
+            let by = by.map(|(id, file)| self.file(id, file)).transpose()?;
+            Ok::<_, Error>((id, by))
+        });
+        let mut replaced: BTreeMap<_, _> = replaced.collect::<Result<_, _>>()?;
+        let added = changes.added.into_iter().map(|(id, file)| self.file(id, file));
+        let added: Vec<_> = added.collect::<Result<_, _>>()?;
         let table = self.tables.get_mut(&changes.table).ok_or(Error::NoSuchTable)?;
-        for (id, file) in changes.added {
-            self.next_file = self.next_file.max(next(id.0)?);
-            self.rows = self
-                .rows
-                .checked_add(file.rows)
-                .filter(|rows| *rows < ROWS_MAX)
-                .ok_or(Error::NoSuchFile)?;
-            if !self.files.insert(id) {
+        if !replaced.is_empty() {
+            let files = std::mem::take(&mut table.files).into_iter();
+            let files = files.filter_map(|(id, file, before)| match replaced.remove(&id) {
+                Some(by) => {
+                    let (path, since) = (file.path, changes.retired_since);
+                    self.retired.push(RetiredFile { id, path, since, lsn });
+                    by
+                }
+                None => Some((id, file, before)),
+            });
+            table.files = files.collect();
+            if !replaced.is_empty() {
                 return Err(Error::NoSuchFile);
             }
-            let changes = FileChanges::new(file.rows);
-            table.files.push((id, file, changes));
         }
+        table.files.extend(added);
         for (id, rows) in changes.files {
             let file = table.files.iter_mut().rev().find(|(other, ..)| *other == id);
             let (_, _, changes) = file.ok_or(Error::NoSuchFile)?;
             rows.into_iter().try_for_each(|(sid, row)| apply_stored(changes, sid, row))?;
+        }
+        if !changes.folded.is_empty() {
+            let is_folded = |insert: &Insert<V>| {
+                let passed = changes.folded.partition_point(|run| run.end <= insert.id().0);
+                changes.folded.get(passed).is_some_and(|run| run.contains(&insert.id().0))
+            };
+            let mut left = FileChanges::new(0);
+            let kept = table.inserted.tail().filter(|insert| !is_folded(insert));
+            kept.cloned().try_for_each(|insert| left.insert(insert))?;
+            table.inserted = left;
         }
         for (id, row) in changes.inserted {
             self.next_insert = self.next_insert.max(next(id.0)?);
@@ -95,8 +145,9 @@ impl<V: Clone> Replay<V> {
         Ok(())
     }
 
-    /// The tables as they are now.
-    pub(crate) fn into_tables(self) -> BTreeMap<TableId, (Table, TableVersion<V>)> {
+    /// The database as it is now, after the record of this number.
+    pub(crate) fn into_version(self, lsn: Lsn) -> DatabaseVersion<V> {
+        let retired = Arc::new(self.retired);
         let tables =
             self.tables.into_iter().map(|(id, ReplayedTable { table, files, inserted })| {
                 let files = files.into_iter().map(|(id, file, changes)| {
@@ -105,7 +156,7 @@ impl<V: Clone> Replay<V> {
                 });
                 (id, (table, TableVersion::new(files.collect(), Arc::new(inserted))))
             });
-        tables.collect()
+        DatabaseVersion { lsn, tables: Arc::new(tables.collect()), retired }
     }
 }
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coscan_core::SplitMix64;
-use coscan_database::wal::{LogOptions, SimulatedDisk};
+use coscan_database::wal::{Disk, LogOptions, SimulatedDisk};
 use coscan_database::{
     DataFile, Database, Error, PendingCommit, Reader, TableId, Transaction, ValueFormat, put_number,
 };
 
-use super::histories::{COLUMNS, Rows, rows_of};
+use super::histories::{COLUMNS, Rows, fold, named_rows, rows_of};
 
 /// How many seeds are tried, unless the variable says otherwise.
 const SEEDS: u64 = 300;
@@ -67,14 +67,17 @@ impl Run {
     /// Makes changes until the disk fails.
     fn until_failure(&mut self) {
         for _ in 0..200 {
-            let done = match self.random.below(12) {
+            let done = match self.random.below(16) {
+                12 => self.checkpoint(),
+                13 => self.database.write_state(),
+                14 => self.forget(),
                 0 => self.create(),
                 1 if self.latest().len() > 1 => self.drop_table(),
                 2 => self.wait(),
                 _ => self.commit(),
             };
             if let Err(error) = done {
-                assert!(matches!(error, Error::Log(_)), "{error}");
+                assert!(matches!(error, Error::Log(_) | Error::State { .. }), "{error}");
                 return;
             }
         }
@@ -140,10 +143,39 @@ impl Run {
         if self.random.below(3) > 0 { self.wait() } else { Ok(()) }
     }
 
+    /// New files with the rows of some of a table, while others commit.
+    fn checkpoint(&mut self) -> Result<(), Error> {
+        let tables = self.database.tables();
+        let Some(table) = tables.first() else { return Ok(()) };
+        let mut checkpoint = self.database.begin_checkpoint(table.id)?;
+        let (files, inserted) = (self.random.next_u64(), self.random.below(2) > 0);
+        let is_set = |position: usize| files >> (position % 64) & 1 > 0;
+        fold(&mut checkpoint, &self.database, is_set, inserted);
+        for _ in 0..self.random.below(4) {
+            self.commit()?;
+        }
+        match checkpoint.start_commit(self.random.below(100)) {
+            Ok(pending) => self.pending.push(pending),
+            // The table was dropped, or another checkpoint that is not durable yet has replaced a file.
+            Err(Error::NoSuchTable | Error::NoSuchFile) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        self.states.push(self.latest().clone());
+        if self.random.below(2) > 0 { self.wait() } else { Ok(()) }
+    }
+
+    fn forget(&mut self) -> Result<(), Error> {
+        let (pending, _) = self.database.forget_retired(self.random.below(100))?;
+        self.states.push(self.latest().clone());
+        self.pending.push(pending);
+        Ok(())
+    }
+
     fn change(&mut self, transaction: &mut Transaction<i64>, table: TableId, only_inserts: bool) {
         let version = transaction.version(table).unwrap();
-        let rows = rows_of(&version);
-        let row = rows.keys().nth(self.random.below(rows.len().max(1) as u64) as usize).copied();
+        let rows = named_rows(&version);
+        let row = rows.get(self.random.below(rows.len().max(1) as u64) as usize);
+        let row = row.map(|(name, _)| *name);
         let value = self.random.below(1000).cast_signed();
         match (self.random.below(6), row) {
             (0, _) => {
@@ -151,11 +183,15 @@ impl Run {
                 transaction.add_file(table, self.database.new_file(), file).unwrap();
             }
             (1 | 2, Some(row)) if !only_inserts => {
-                let column = self.random.below(COLUMNS.into()) as u32;
+                let column = 1 + self.random.below(u64::from(COLUMNS) - 1) as u32;
                 transaction.update(table, row, [(column, value)]).unwrap();
             }
             (3, Some(row)) if !only_inserts => transaction.delete(table, row).unwrap(),
-            _ => transaction.insert(table, [value, value + 1, value + 2]).unwrap(),
+            _ => {
+                self.created += 1;
+                let row = [-self.created.cast_signed(), value, value + 1];
+                transaction.insert(table, row).unwrap();
+            }
         }
     }
 
@@ -279,4 +315,48 @@ fn a_commit_is_visible_when_it_is_durable_and_not_before() {
     disk.fail(Some(coscan_database::wal::Operation::Sync), 0);
     pending.wait().unwrap_err();
     assert_eq!(rows(), 1);
+}
+
+#[test]
+fn a_state_cuts_the_log_and_its_damage_is_found() {
+    let disk = SimulatedDisk::new(1);
+    let database = open(&disk).unwrap();
+    let mut creating = database.begin();
+    let table = creating.create_table("a", *b"").unwrap();
+    creating.commit().unwrap();
+    for value in 0..200 {
+        let mut transaction = database.begin();
+        transaction.insert(table, [value, 2, 3]).unwrap();
+        transaction.commit().unwrap();
+    }
+    assert!(database.replayed_bytes() > 1000);
+    let before = state_of(&database);
+    database.write_state().unwrap();
+    assert_eq!(database.replayed_bytes(), 0);
+    assert_eq!(disk.list("wal").unwrap().iter().filter(|name| name.ends_with("log")).count(), 1);
+    let mut transaction = database.begin();
+    transaction.insert(table, [1000, 2, 3]).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let database = open(&disk).unwrap();
+    assert_eq!(state_of(&database)["a"].len(), before["a"].len() + 1);
+    drop(database);
+
+    let states: Vec<_> =
+        disk.list("").unwrap().into_iter().filter(|name| name.starts_with("state-")).collect();
+    let [state] = &states[..] else { panic!("{states:?}") };
+    let bytes = disk.read(state).unwrap();
+    for bit in [70, 8 * bytes.len() / 2, 8 * bytes.len() - 3] {
+        let file = disk.open_writable(state).unwrap();
+        file.write_at(&[bytes[bit / 8] ^ (1 << (bit % 8))], bit as u64 / 8).unwrap();
+        let error = open(&disk).unwrap_err();
+        assert!(matches!(error, Error::State { .. }), "{error}");
+        file.write_at(&bytes, 0).unwrap();
+    }
+    let file = disk.open_writable(state).unwrap();
+    file.truncate(bytes.len() as u64 - 8).unwrap();
+    assert!(open(&disk).unwrap_err().to_string().contains("is damaged"));
+    // Without the state the log begins too late.
+    disk.remove(state).unwrap();
+    assert!(matches!(open(&disk).unwrap_err(), Error::Log(_)));
 }

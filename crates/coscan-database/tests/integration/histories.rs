@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use coscan_database::{
-    DataFile, Database, Error, FileId, TableId, TableRowId, TableVersion, Transaction,
+    Checkpoint, DataFile, Database, Error, FileId, TableId, TablePart, TableRowId, TableVersion,
+    Transaction,
 };
 use coscan_pdt::Sid;
 use proptest::prelude::*;
@@ -23,6 +24,10 @@ enum Step {
     Delete(usize, usize, usize),
     Commit(usize),
     RollBack(usize),
+    /// Begins a checkpoint of a table: of the files whose bits are set, and of the inserted rows or not.
+    Checkpoint(usize, u8, bool),
+    /// The table switches to the files of a checkpoint.
+    Switch(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -31,44 +36,92 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(Step::Begin),
         3 => (n(), n(), any::<i64>()).prop_map(|(t, table, value)| Step::Insert(t, table, value)),
         1 => (n(), n(), 1..200_u64).prop_map(|(t, table, rows)| Step::AddFile(t, table, rows)),
-        6 => (n(), n(), n(), 0..COLUMNS, any::<i64>())
+        6 => (n(), n(), n(), 1..COLUMNS, any::<i64>())
             .prop_map(|(t, table, row, column, value)| Step::Update(t, table, row, column, value)),
         1 => (n(), n(), n()).prop_map(|(t, table, row)| Step::Touch(t, table, row)),
         3 => (n(), n(), n()).prop_map(|(t, table, row)| Step::Delete(t, table, row)),
         3 => n().prop_map(Step::Commit),
         1 => n().prop_map(Step::RollBack),
+        1 => (n(), any::<u8>(), any::<bool>())
+            .prop_map(|(table, files, inserted)| Step::Checkpoint(table, files, inserted)),
+        1 => n().prop_map(Step::Switch),
     ]
 }
 
-pub(super) type Rows = BTreeMap<TableRowId, Vec<i64>>;
+/// The values of rows by the value of their first column, which no other row has and which never changes.
+pub(super) type Rows = BTreeMap<i64, Vec<i64>>;
 
-/// The values that a file has.
-fn stored(row: TableRowId) -> Vec<i64> {
-    let TableRowId::Stored(file, sid) = row else { unreachable!("a row of a file") };
-    (0..COLUMNS).map(|column| (file.0 * 1000 + sid.0 * 10 + u64::from(column)) as i64).collect()
+/// The beginning of the name of a file that has its rows in its name.
+const WITH_ROWS: &str = "rows ";
+
+/// The name of a file with these rows.
+pub(super) fn file_of<'a>(rows: impl IntoIterator<Item = &'a Vec<i64>>) -> DataFile {
+    let rows: Vec<_> = rows.into_iter().map(|row| format!("{row:?}")).collect();
+    DataFile::new(format!("{WITH_ROWS}{}", rows.join(";")), rows.len() as u64)
 }
 
-/// The rows of a version, as a scan would merge them.
-pub(super) fn rows_of(version: &TableVersion<i64>) -> Rows {
-    let mut rows = Rows::new();
+/// The rows that a file has.
+fn stored(id: FileId, file: &DataFile) -> Vec<Vec<i64>> {
+    let Some(rows) = file.path.strip_prefix(WITH_ROWS) else {
+        let value = |row: u64, column| (id.0 * 10_000 + row * 10 + u64::from(column)) as i64;
+        return (0..file.rows)
+            .map(|row| (0..COLUMNS).map(|column| value(row, column)).collect())
+            .collect();
+    };
+    let values = |row: &str| {
+        row.trim_matches(['[', ']']).split(", ").map(|value| value.parse().unwrap()).collect()
+    };
+    rows.split(';').map(values).collect()
+}
+
+/// The rows of a version in order, as a scan would merge them.
+pub(super) fn named_rows(version: &TableVersion<i64>) -> Vec<(TableRowId, Vec<i64>)> {
+    let mut rows = Vec::new();
     for file in version.files() {
         let all = file.changes.range(Sid(0)..Sid(file.file.rows));
         let deleted: BTreeSet<_> = all.deleted().collect();
-        for sid in (0..file.file.rows).map(Sid).filter(|sid| !deleted.contains(sid)) {
-            let row = TableRowId::Stored(file.id, sid);
-            rows.insert(row, stored(row));
-        }
+        let mut values = stored(file.id, &file.file);
         for column in 0..COLUMNS {
             for (sid, value) in all.patches(column) {
-                let row = rows.get_mut(&TableRowId::Stored(file.id, sid)).unwrap();
-                row[column as usize] = *value;
+                values[sid.0 as usize][column as usize] = *value;
             }
         }
+        let named = (0..).map(Sid).zip(values).filter(|(sid, _)| !deleted.contains(sid));
+        rows.extend(named.map(|(sid, row)| (TableRowId::Stored(file.id, sid), row)));
     }
-    for insert in version.inserted().tail() {
-        rows.insert(TableRowId::Inserted(insert.id()), insert.row().to_vec());
-    }
+    let inserts = version.inserted().tail();
+    rows.extend(inserts.map(|insert| (TableRowId::Inserted(insert.id()), insert.row().to_vec())));
     rows
+}
+
+/// The rows of a version.
+pub(super) fn rows_of(version: &TableVersion<i64>) -> Rows {
+    let named = named_rows(version);
+    let count = named.len();
+    let rows: Rows = named.into_iter().map(|(_, row)| (row[0], row)).collect();
+    assert_eq!(rows.len(), count, "a row is there twice");
+    rows
+}
+
+/// The name of a row in a version.
+fn name_in(version: &TableVersion<i64>, row: i64) -> TableRowId {
+    named_rows(version).into_iter().find(|(_, values)| values[0] == row).unwrap().0
+}
+
+/// Replaces a part of a table in a checkpoint by a file with its rows, which only some of the files are in.
+pub(super) fn fold(
+    checkpoint: &mut Checkpoint<i64>,
+    database: &Database<i64>,
+    is_folded: impl Fn(usize) -> bool,
+    inserted: bool,
+) {
+    let files = checkpoint.version().files().iter().enumerate();
+    let files = files.filter(|(position, _)| is_folded(*position)).map(|(_, file)| file.id);
+    let part = TablePart { files: files.collect(), inserted };
+    let rows = named_rows(&checkpoint.version().part(&part).unwrap());
+    let file =
+        (!rows.is_empty()).then(|| (database.new_file(), file_of(rows.iter().map(|(_, row)| row))));
+    checkpoint.replace(&part, file).unwrap();
 }
 
 /// Checks what a version says of its rows against a scan of all.
@@ -78,16 +131,14 @@ fn check(version: &TableVersion<i64>, rows: &Rows) {
     let numbered: BTreeSet<_> =
         (0..version.row_count()).map(|number| version.row(number).unwrap()).collect();
     assert_eq!(numbered.len() as u64, version.row_count());
-    assert!(rows.keys().all(|row| numbered.contains(row)));
+    assert!(named_rows(version).iter().all(|(name, _)| numbered.contains(name)));
     assert_eq!(version.row(version.row_count()), None);
 }
 
 struct Open {
     transaction: Transaction<i64>,
     tables: Vec<Rows>,
-    written: BTreeSet<(usize, TableRowId)>,
-    /// The files that it has added.
-    added: BTreeSet<FileId>,
+    written: BTreeSet<(usize, i64)>,
     commits_seen: usize,
 }
 
@@ -96,8 +147,11 @@ struct History {
     tables: Vec<TableId>,
     committed: Vec<Rows>,
     /// The rows that each commit wrote.
-    commits: Vec<BTreeSet<(usize, TableRowId)>>,
+    commits: Vec<BTreeSet<(usize, i64)>>,
     open: Vec<Open>,
+    checkpoints: Vec<Checkpoint<i64>>,
+    /// The first column of the row that was inserted last.
+    last: i64,
 }
 
 impl History {
@@ -106,8 +160,9 @@ impl History {
         let mut creating = database.begin();
         let tables = ["a", "b"].map(|name| creating.create_table(name, *b"").unwrap());
         creating.commit().unwrap();
-        let (committed, commits, open) = (vec![Rows::new(); 2], Vec::new(), Vec::new());
-        Self { database, tables: tables.to_vec(), committed, commits, open }
+        let (committed, tables) = (vec![Rows::new(); 2], tables.to_vec());
+        let (commits, open, checkpoints) = (Vec::new(), Vec::new(), Vec::new());
+        Self { database, tables, committed, commits, open, checkpoints, last: -1 }
     }
 
     fn begin(&mut self) {
@@ -115,7 +170,6 @@ impl History {
             transaction: self.database.begin(),
             tables: self.committed.clone(),
             written: BTreeSet::new(),
-            added: BTreeSet::new(),
             commits_seen: self.commits.len(),
         });
     }
@@ -130,21 +184,21 @@ impl History {
             Step::Insert(t, table, value) => {
                 let (open, table) = (&mut self.open[t % count], table % 2);
                 let id = self.tables[table];
-                let row = [value, value + 1, value + 2].map(|value| value % 1000);
+                self.last -= 1;
+                let row = [self.last, value % 1000, value % 777];
                 open.transaction.insert(id, row).unwrap();
-                let version = open.transaction.version(id).unwrap();
-                let name = TableRowId::Inserted(version.inserted().tail().last().unwrap().id());
-                assert!(open.tables[table].insert(name, row.to_vec()).is_none());
-                open.written.insert((table, name));
+                open.tables[table].insert(self.last, row.to_vec());
+                open.written.insert((table, self.last));
             }
             Step::AddFile(t, table, rows) => {
                 let (open, table) = (&mut self.open[t % count], table % 2);
                 let file = DataFile::new("file", rows);
                 let id = self.database.new_file();
+                for row in stored(id, &file) {
+                    open.written.insert((table, row[0]));
+                    open.tables[table].insert(row[0], row);
+                }
                 open.transaction.add_file(self.tables[table], id, file).unwrap();
-                open.added.insert(id);
-                let names = (0..rows).map(|row| TableRowId::Stored(id, Sid(row)));
-                open.tables[table].extend(names.map(|name| (name, stored(name))));
             }
             Step::Update(t, table, row, column, value) => {
                 self.change(
@@ -166,6 +220,28 @@ impl History {
                 self.commit(open);
             }
             Step::RollBack(t) => drop(self.open.swap_remove(t % count)),
+            Step::Checkpoint(table, files, inserted) => {
+                let mut checkpoint =
+                    self.database.begin_checkpoint(self.tables[table % 2]).unwrap();
+                let is_set = |position: usize| files >> (position % 8) & 1 > 0;
+                // The files before the middle become one file, and those after it another.
+                let middle = checkpoint.version().files().len() / 2;
+                let is_first = |position| is_set(position) && position < middle;
+                fold(&mut checkpoint, &self.database, is_first, false);
+                let is_second = |position| is_set(position) && position >= middle;
+                fold(&mut checkpoint, &self.database, is_second, inserted);
+                self.checkpoints.push(checkpoint);
+            }
+            Step::Switch(nth) if !self.checkpoints.is_empty() => {
+                let nth = nth % self.checkpoints.len();
+                match self.checkpoints.swap_remove(nth).start_commit(7) {
+                    Ok(pending) => drop(pending.wait().unwrap()),
+                    // Another checkpoint has replaced a file of it.
+                    Err(error) => assert!(matches!(error, Error::NoSuchFile), "{error}"),
+                }
+                self.check();
+            }
+            Step::Switch(_) => {}
         }
     }
 
@@ -181,18 +257,19 @@ impl History {
         let count = self.open.len();
         let (open, table) = (&mut self.open[t % count], table % 2);
         let rows = &mut open.tables[table];
-        let Some((&name, _)) = rows.iter().nth(row % rows.len().max(1)) else { return };
+        let Some((&row, _)) = rows.iter().nth(row % rows.len().max(1)) else { return };
+        let name = name_in(&open.transaction.version(self.tables[table]).unwrap(), row);
         apply(&mut open.transaction, self.tables[table], name).unwrap();
-        let values = rows.get_mut(&name).unwrap();
+        let values = rows.get_mut(&row).unwrap();
         in_model(values);
         if values.is_empty() {
-            rows.remove(&name);
+            rows.remove(&row);
         }
-        open.written.insert((table, name));
+        open.written.insert((table, row));
     }
 
     fn commit(&mut self, open: Open) {
-        let Open { transaction, tables, written, added, commits_seen } = open;
+        let Open { transaction, tables, written, commits_seen } = open;
         let since = self.commits[commits_seen..].iter();
         let conflicts = since.flatten().any(|row| written.contains(row));
         let committed = transaction.commit();
@@ -201,18 +278,10 @@ impl History {
             assert!(matches!(committed, Err(Error::Conflict { .. })));
             return;
         }
-        for (table, rows) in tables.iter().enumerate() {
-            for (name, values) in rows {
-                let is_of_added =
-                    matches!(name, TableRowId::Stored(file, _) if added.contains(file));
-                if is_of_added || written.contains(&(table, *name)) {
-                    self.committed[table].insert(*name, values.clone());
-                }
-            }
-        }
-        for (table, name) in &written {
-            if !tables[*table].contains_key(name) {
-                self.committed[*table].remove(name);
+        for &(table, row) in &written {
+            match tables[table].get(&row) {
+                Some(values) => drop(self.committed[table].insert(row, values.clone())),
+                None => drop(self.committed[table].remove(&row)),
             }
         }
         self.commits.push(written);

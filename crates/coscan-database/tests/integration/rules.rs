@@ -1,6 +1,6 @@
 //! Single rules of transactions.
 
-use coscan_database::{DataFile, Database, Error, TableRowId};
+use coscan_database::{DataFile, Database, Error, TablePart, TableRowId};
 use coscan_pdt::InsertId;
 
 fn database() -> (Database<i64>, coscan_database::TableId) {
@@ -189,4 +189,73 @@ fn a_table_that_comes_and_goes_in_a_transaction_was_never_there() {
     transaction.drop_table(table).unwrap();
     transaction.commit().unwrap();
     assert_eq!(database.tables().len(), 1);
+}
+
+#[test]
+fn a_row_that_is_inserted_during_a_checkpoint_stays_although_its_number_is_smaller() {
+    let (database, table) = database();
+    let (mut early, mut late) = (database.begin(), database.begin());
+    early.insert(table, [3, 4, 0]).unwrap();
+    late.insert(table, [5, 6, 0]).unwrap();
+    late.commit().unwrap();
+    let mut checkpoint = database.begin_checkpoint(table).unwrap();
+    let part = TablePart { files: Vec::new(), inserted: true };
+    let file = (database.new_file(), DataFile::new("t/1", 2));
+    checkpoint.replace(&part, Some(file)).unwrap();
+    early.commit().unwrap();
+    checkpoint.start_commit(0).unwrap().wait().unwrap();
+    let version = database.begin().version(table).unwrap();
+    assert_eq!(version.visible_rows(), 103);
+    assert_eq!(version.inserted().tail().count(), 1);
+}
+
+#[test]
+fn a_checkpoint_has_the_rows_that_it_replaces_and_no_others() {
+    let (database, table) = database();
+    let version = database.begin().version(table).unwrap();
+    let part = TablePart { files: vec![version.files()[0].id], inserted: true };
+    let mut checkpoint = database.begin_checkpoint(table).unwrap();
+    let file = |rows| Some((database.new_file(), DataFile::new("t/1", rows)));
+    let wrong = checkpoint.replace(&part, file(100)).unwrap_err();
+    assert!(matches!(wrong, Error::WrongRowCount { written: 100, expected: 101 }));
+    checkpoint.replace(&part, file(101)).unwrap();
+    assert!(checkpoint.replace(&part, file(101)).is_err(), "they are replaced already");
+}
+
+#[test]
+fn of_two_checkpoints_of_a_file_one_replaces_it() {
+    let (database, table) = database();
+    let version = database.begin().version(table).unwrap();
+    let part = TablePart { files: vec![version.files()[0].id], inserted: false };
+    let begun = || {
+        let mut checkpoint = database.begin_checkpoint(table).unwrap();
+        let file = (database.new_file(), DataFile::new("t/1", 100));
+        checkpoint.replace(&part, Some(file)).unwrap();
+        checkpoint
+    };
+    let (one, other) = (begun(), begun());
+    one.start_commit(0).unwrap().wait().unwrap();
+    assert!(matches!(other.start_commit(0), Err(Error::NoSuchFile)));
+    assert_eq!(database.begin().version(table).unwrap().files().len(), 1);
+}
+
+#[test]
+fn a_retired_file_is_kept_for_its_time_and_for_those_who_read_it() {
+    let (database, table) = database();
+    let reader = database.begin();
+    let old = reader.version(table).unwrap().files()[0].id;
+    let mut checkpoint = database.begin_checkpoint(table).unwrap();
+    let file = (database.new_file(), DataFile::new("t/1", 100));
+    checkpoint.replace(&TablePart { files: vec![old], inserted: false }, Some(file)).unwrap();
+    checkpoint.start_commit(10).unwrap().wait().unwrap();
+    let forgotten = |before| {
+        let (pending, forgotten) = database.forget_retired(before).unwrap();
+        pending.wait().unwrap();
+        forgotten.len()
+    };
+    assert_eq!(database.retired().iter().map(|file| file.id).collect::<Vec<_>>(), [old]);
+    assert_eq!((forgotten(9), forgotten(10)), (0, 0), "the reader needs it");
+    drop(reader);
+    assert_eq!((forgotten(9), forgotten(10), forgotten(10)), (0, 1, 0));
+    assert!(database.retired().is_empty());
 }
