@@ -2,20 +2,16 @@
 
 use std::sync::Arc;
 
-use coscan_database::{DataFile, FileId, Transaction};
+use coscan_database::Transaction;
 use coscan_storage::table::{ColumnValues, Value};
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
-use parquet::arrow::AsyncArrowWriter;
-use parquet::arrow::async_writer::AsyncFileWriter;
-use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
 
 use crate::error::from_database;
-use crate::managed::data_files::table_directory;
+use crate::managed::file_writer::FileWriter;
 use crate::managed::table::ManagedTable;
 
 /// The most rows of one statement that are kept in memory. More are written to a file.
@@ -27,9 +23,6 @@ const BYTES_IN_MEMORY_MAX: usize = 16 << 20;
 /// The memory that each value of a kept row takes, in bytes, beside the bytes of a string.
 const VALUE_BYTES: usize = 48;
 
-/// The memory of a file's writer at which its rows become a row group, in bytes.
-const ROW_GROUP_BYTES_MAX: usize = 256 << 20;
-
 /// The rows that a statement inserts.
 pub(crate) struct InsertedRows {
     schema: SchemaRef,
@@ -38,14 +31,6 @@ pub(crate) struct InsertedRows {
     kept_rows: usize,
     kept_bytes: usize,
     file: Option<FileWriter>,
-}
-
-/// A file that is being written.
-struct FileWriter {
-    writer: AsyncArrowWriter<Box<dyn AsyncFileWriter>>,
-    id: FileId,
-    path: String,
-    rows: u64,
 }
 
 impl InsertedRows {
@@ -93,7 +78,7 @@ impl InsertedRows {
             for batch in std::mem::take(&mut self.kept).into_iter().chain([batch]) {
                 file.write(&batch).await?;
             }
-            memory.try_resize(file.writer.memory_size())?;
+            memory.try_resize(file.memory_bytes())?;
         }
         Ok(())
     }
@@ -115,34 +100,12 @@ impl InsertedRows {
                 transaction.insert(table.id(), values).map_err(from_database)?;
             }
         }
-        let Some(FileWriter { writer, id, path, rows }) = self.file else { return Ok(None) };
-        writer.close().await?;
+        let Some(file) = self.file else { return Ok(None) };
+        let (id, file) = file.finish().await?;
         memory.free();
-        let file = DataFile::new(path.as_str(), rows);
+        let path = file.path.to_string();
         transaction.add_file(table.id(), id, file).map_err(from_database)?;
         Ok(Some(path))
-    }
-}
-
-impl FileWriter {
-    async fn new(table: &ManagedTable) -> Result<Self> {
-        let database = table.database();
-        let id = database.versions().new_file();
-        let path = format!("{}/{:010}.parquet", table_directory(table.id()), id.0);
-        let file = database.files().create(&path).await?;
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let schema = Arc::clone(table.columns());
-        let writer = AsyncArrowWriter::try_new(file, schema, Some(properties))?;
-        Ok(Self { writer, id, path, rows: 0 })
-    }
-
-    async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.rows += batch.num_rows() as u64;
-        self.writer.write(batch).await?;
-        if self.writer.memory_size() > ROW_GROUP_BYTES_MAX {
-            self.writer.flush().await?;
-        }
-        Ok(())
     }
 }
 

@@ -105,7 +105,8 @@ pub(crate) fn table_directory(table: TableId) -> String {
     format!("table-{}", table.0)
 }
 
-/// Removes what statements have left that were interrupted: temporary files, and files that no table has. Other files stay.
+/// Removes what statements have left that were interrupted: temporary files, and files that no table has. Other files stay, and
+/// those that checkpoints have replaced stay for their time.
 ///
 /// # Errors
 /// If there are files of tables, but no log: it was lost, and the files are not to be. Also if the directory cannot be read or
@@ -117,6 +118,7 @@ pub(crate) fn remove_unused(disk: &dyn Disk, versions: &Database<Value>) -> Resu
         let version = transaction.version(table.id).map_err(from_database)?;
         used.extend(version.files().iter().map(|file| file.file.path.to_string()));
     }
+    used.extend(versions.retired().iter().map(|file| file.path.to_string()));
     let directories = disk.list("")?.into_iter();
     for directory in directories.filter(|name| is_number(name.strip_prefix("table-"))) {
         // Something else may have the name.

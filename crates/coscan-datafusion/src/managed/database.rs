@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path as SystemPath;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use coscan_database::wal::{Disk, GroupCommit, LocalDisk, LogOptions};
 use coscan_database::{Database, TableId};
@@ -12,13 +13,39 @@ use coscan_runtime::MetadataReservation;
 use coscan_storage::table::Value;
 use datafusion::common::{DataFusionError, exec_err, resources_err};
 use datafusion::error::Result;
+use tokio::sync::Notify;
 use url::Url;
 
 use crate::error::from_database;
+use crate::managed::background;
 use crate::managed::data_files::{DataFiles, remove_unused};
 use crate::managed::encoding::{VALUES, schema_of};
 use crate::managed::opened_files::{OpenedFiles, changes_of, fits_columns};
 use crate::options::CoscanOptions;
+
+/// How a database keeps its files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DatabaseOptions {
+    /// Whether changes are written to new files in the background, when scans pay for them more than the files cost, and
+    /// the log is cut.
+    pub background: bool,
+    /// The most bytes that checkpoints in the background and those of [`ManagedDatabase::checkpoint`] write in a second;
+    /// `None` for no limit.
+    pub checkpoint_bytes_per_second: Option<u64>,
+    /// How long files are kept that a checkpoint has replaced, for readers in other processes and backups.
+    pub retention: Duration,
+}
+
+impl Default for DatabaseOptions {
+    /// In the background, at 100 MB a second, and files are kept for a week.
+    fn default() -> Self {
+        Self {
+            background: true,
+            checkpoint_bytes_per_second: Some(100_000_000),
+            retention: Duration::from_secs(7 * 24 * 60 * 60),
+        }
+    }
+}
 
 /// A database of tables that `INSERT`, `UPDATE`, `DELETE` and `MERGE` change. A clone is the same database.
 ///
@@ -32,6 +59,7 @@ pub struct ManagedDatabase {
 
 struct Inner {
     coscan: CoscanOptions,
+    options: DatabaseOptions,
     versions: Database<Value>,
     files: DataFiles,
     /// The name in EXPLAIN, and in the identity of tables.
@@ -40,6 +68,28 @@ struct Inner {
     opened: Mutex<BTreeMap<TableId, Arc<OpenedFiles>>>,
     /// The memory of the changes of all tables, estimated.
     memory: Mutex<MetadataReservation>,
+    /// Something was committed.
+    changed: Arc<Notify>,
+}
+
+/// A database that may have been closed.
+pub(crate) struct WeakDatabase {
+    inner: Weak<Inner>,
+    changed: Arc<Notify>,
+}
+
+impl WeakDatabase {
+    /// Waits until something is committed. `None` if the database was closed.
+    pub(crate) async fn changed(&self) -> Option<ManagedDatabase> {
+        self.changed.notified().await;
+        self.inner.upgrade().map(|inner| ManagedDatabase { inner })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.changed.notify_one();
+    }
 }
 
 impl ManagedDatabase {
@@ -50,7 +100,12 @@ impl ManagedDatabase {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("memory-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let url = Url::parse(&format!("coscan://{name}")).expect("a URL");
-        Self::new(coscan, Database::default(), DataFiles::in_memory(url), name)
+        let options = DatabaseOptions {
+            background: false,
+            checkpoint_bytes_per_second: None,
+            retention: Duration::ZERO,
+        };
+        Self::new(coscan, options, Database::default(), DataFiles::in_memory(url), name)
     }
 
     /// Opens the database of a directory. If there is none, it is created, and so is the directory. One process has it open
@@ -61,6 +116,18 @@ impl ManagedDatabase {
     /// # Errors
     /// If another process has it open, the directory cannot be written, or durable bytes of its log are damaged.
     pub async fn open(coscan: CoscanOptions, directory: impl AsRef<SystemPath>) -> Result<Self> {
+        Self::open_with(coscan, directory, DatabaseOptions::default()).await
+    }
+
+    /// As [`Self::open`], with these options.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(
+        coscan: CoscanOptions,
+        directory: impl AsRef<SystemPath>,
+        options: DatabaseOptions,
+    ) -> Result<Self> {
         let directory = std::path::absolute(directory)?;
         let name = directory.display().to_string();
         let opening = move || {
@@ -92,28 +159,45 @@ impl ManagedDatabase {
             );
         }
         let files = DataFiles::in_directory(coscan.stores(), &directory, disk)?;
-        Ok(Self::new(coscan, versions, files, name))
+        let runs_in_background = options.background;
+        let database = Self::new(coscan, options, versions, files, name);
+        if runs_in_background {
+            tokio::spawn(background::run(database.downgrade()));
+        }
+        Ok(database)
     }
 
     fn new(
         coscan: CoscanOptions,
+        options: DatabaseOptions,
         versions: Database<Value>,
         files: DataFiles,
         name: String,
     ) -> Self {
         let memory = coscan.manager().count_metadata(change_bytes(&versions));
         let (opened, memory) = (Mutex::default(), Mutex::new(memory));
-        Self { inner: Arc::new(Inner { coscan, versions, files, name, opened, memory }) }
+        let changed = Arc::default();
+        let inner = Inner { coscan, options, versions, files, name, opened, memory, changed };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The same database, without keeping it open.
+    fn downgrade(&self) -> WeakDatabase {
+        WeakDatabase {
+            inner: Arc::downgrade(&self.inner),
+            changed: Arc::clone(&self.inner.changed),
+        }
     }
 
     /// Counts the memory of changes that were made, in bytes.
     pub(crate) fn count_changes(&self, bytes: u64) {
         let counted = self.inner.coscan.manager().count_metadata(bytes);
         self.memory().add(counted);
+        self.inner.changed.notify_one();
     }
 
     /// Counts the memory of all changes anew. Takes a time that grows with them.
-    fn recount_changes(&self) {
+    pub(crate) fn recount_changes(&self) {
         let bytes = change_bytes(&self.inner.versions);
         *self.memory() = self.inner.coscan.manager().count_metadata(bytes);
     }
@@ -134,7 +218,7 @@ impl ManagedDatabase {
         let (bytes, budget) = (self.memory().bytes(), self.budget_bytes());
         resources_err!(
             "the changes of the database {} take {bytes} of the {budget} bytes of memory, and queries need the rest: write \
-             changed tables anew with CREATE OR REPLACE TABLE t AS SELECT * FROM t, or give coscan more memory",
+             them to files with VACUUM FULL, or give coscan more memory",
             self.inner.name
         )
     }
@@ -174,6 +258,10 @@ impl ManagedDatabase {
 
     pub(crate) fn coscan(&self) -> &CoscanOptions {
         &self.inner.coscan
+    }
+
+    pub(crate) fn options(&self) -> &DatabaseOptions {
+        &self.inner.options
     }
 
     pub(crate) fn files(&self) -> &DataFiles {

@@ -3,12 +3,17 @@
 //! A [`ManagedDatabase`](crate::ManagedDatabase) (`database`) has tables (`catalog`, `table`), whose rows are in Parquet files
 //! of its own (`data_files`, `opened_files`), with changes by position, and in its log (`encoding`). A session finds them in a
 //! `schema`. A statement reads a version of each in one transaction (`snapshot`), which its session may have begun
-//! (`transactions`, `statements`). What changes them is in `crate::dml`.
+//! (`transactions`, `statements`). What changes them is in `crate::dml`. Checkpoints write what is changed to new files
+//! (`checkpoint`, `due`, `background`, `file_writer`).
 
+pub(crate) mod background;
 pub(crate) mod catalog;
+pub(crate) mod checkpoint;
 pub(crate) mod data_files;
 pub(crate) mod database;
+pub(crate) mod due;
 pub(crate) mod encoding;
+pub(crate) mod file_writer;
 pub(crate) mod opened_files;
 pub(crate) mod schema;
 pub(crate) mod snapshot;

@@ -12,6 +12,7 @@ use crate::managed::database::ManagedDatabase;
 use crate::managed::table::ManagedTable;
 use crate::managed::transactions::{SessionTransaction, committed};
 use crate::tables::pinned::PinnedTable;
+use crate::tables::source::ScanSource;
 
 /// All tables of a database at one moment, for one statement.
 #[derive(Clone, Debug)]
@@ -77,7 +78,9 @@ impl ManagedSnapshot {
     pub(crate) async fn table(&self, table: &ManagedTable) -> Result<PinnedTable> {
         let version = self.transaction.version(table.id()).map_err(from_database)?;
         let source = table.source(&version, self.transaction.lsn().0).await?;
-        let pinned = PinnedTable::new(source, Vec::new());
+        // Files that a checkpoint has replaced stay as long as plans read this.
+        let source = ScanSource { held: Some(Arc::clone(&self.transaction) as _), ..source };
+        let pinned = PinnedTable::new(Arc::new(source), Vec::new());
         Ok(if table.has_row_numbers() { pinned.with_row_numbers() } else { pinned })
     }
 }

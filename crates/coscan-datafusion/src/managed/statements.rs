@@ -1,10 +1,10 @@
-//! Statements on databases that the engine does not execute: `CREATE TABLE`, `BEGIN`, `COMMIT`, `ROLLBACK`.
+//! Statements on databases that the engine does not execute: `CREATE TABLE`, `BEGIN`, `COMMIT`, `ROLLBACK`, `VACUUM`.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::{not_impl_err, plan_err};
+use datafusion::common::{TableReference, not_impl_err, plan_err};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result;
 use datafusion::logical_expr::dml::InsertOp;
@@ -16,7 +16,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     Query, Set, Statement as SqlStatement, TransactionAccessMode, TransactionIsolationLevel,
-    TransactionMode, Visit, Visitor,
+    TransactionMode, VacuumStatement, Visit, Visitor,
 };
 
 use crate::error::from_database;
@@ -35,7 +35,10 @@ pub enum ManagedStatement {
 }
 
 /// Executes a statement that the engine does not execute on databases: `CREATE TABLE` and `DROP TABLE` in a schema that has the tables of a
-/// database ([`ManagedDatabase::add_to`]), `BEGIN`, `COMMIT` and `ROLLBACK`. Other statements are planned.
+/// database ([`ManagedDatabase::add_to`]), `BEGIN`, `COMMIT`, `ROLLBACK` and `VACUUM`. Other statements are planned.
+///
+/// `VACUUM` removes files that checkpoints have replaced, after their [retention](crate::DatabaseOptions::retention).
+/// `VACUUM FULL`, of one table or all, writes all changed rows to new files first.
 ///
 /// # Errors
 /// If the statement cannot be planned or executed, or if the engine would ignore a part of it: rows that a SELECT locks, and
@@ -48,6 +51,9 @@ pub async fn run_managed_statement(
         refuse_ignored_clauses(statement)?;
         if run_transaction(context, statement).await? {
             return Ok(ManagedStatement::Executed(Vec::new()));
+        }
+        if let SqlStatement::Vacuum(vacuum) = &**statement {
+            return run_vacuum(context, vacuum).await.map(ManagedStatement::Executed);
         }
     }
     let plan = context.state().statement_to_plan(statement).await?;
@@ -134,6 +140,66 @@ async fn run_transaction(context: &SessionContext, statement: &SqlStatement) -> 
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// Executes VACUUM.
+async fn run_vacuum(
+    context: &SessionContext,
+    vacuum: &VacuumStatement,
+) -> Result<Vec<RecordBatch>> {
+    let VacuumStatement { full, table_name, .. } = vacuum;
+    let plain = VacuumStatement {
+        sort_only: false,
+        delete_only: false,
+        reindex: false,
+        recluster: false,
+        threshold: None,
+        boost: false,
+        ..vacuum.clone()
+    };
+    if plain != *vacuum {
+        return not_impl_err!(
+            "an option of VACUUM: there are VACUUM, VACUUM FULL and VACUUM FULL t"
+        );
+    }
+    let state = context.state();
+    let (table, name) = match table_name {
+        Some(name) => {
+            let name = TableReference::parse_str(&name.to_string());
+            let provider = context.table_provider(name.clone()).await?;
+            match provider.downcast_ref::<ManagedTable>() {
+                Some(table) => (Some(table.clone()), name),
+                None => {
+                    return plan_err!("{name} is not a table of a database: VACUUM one that is");
+                }
+            }
+        }
+        None => (None, TableReference::bare("")),
+    };
+    let database = match &table {
+        Some(table) => Some(table.database().clone()),
+        None => DefaultDatabase::for_table(state.config(), &name),
+    };
+    let Some(database) = database else {
+        return plan_err!("VACUUM is for the tables of a database: start with --database DIR");
+    };
+    if SessionTransaction::of(&state).is_some_and(|transaction| transaction.is_open()) {
+        return not_impl_err!("VACUUM in a transaction: COMMIT or ROLLBACK first");
+    }
+    if *full {
+        let names = match &table {
+            Some(table) => vec![table.name().to_owned()],
+            None => database.table_names(),
+        };
+        for name in names {
+            // It may have been dropped since.
+            if let Some(table) = database.table(&name)? {
+                database.checkpoint(&table).await?;
+            }
+        }
+    }
+    database.remove_retired().await?;
+    Ok(Vec::new())
 }
 
 /// Creates a table with its rows, all at once.

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::managed::database::ManagedDatabase;
-use crate::managed::opened_files::changes_of;
+use crate::managed::opened_files::{OpenedFiles, changes_of};
 use crate::tables::opener::{Identity, Opener};
 use crate::tables::source::ScanSource;
 
@@ -98,12 +98,28 @@ impl ManagedTable {
         &self,
         version: &TableVersion<Value>,
         lsn: u64,
+    ) -> Result<ScanSource> {
+        let opened = self.inner.database.opened(self.inner.id);
+        let base = self.base(&opened, version).await?;
+        base.with_changes(changes_of(version), lsn)
+    }
+
+    /// The source of the files of a version, without its changes.
+    ///
+    /// # Errors
+    /// If a file cannot be opened.
+    pub(crate) async fn base(
+        &self,
+        opened: &OpenedFiles,
+        version: &TableVersion<Value>,
     ) -> Result<Arc<ScanSource>> {
-        let Inner { database, id, columns, row_numbers, opener, .. } = &*self.inner;
-        let opened = database.opened(*id);
-        let columns = (columns, row_numbers);
-        let base = opened.table_of(version, database.files(), opener, columns).await?;
-        base.with_changes(changes_of(version), lsn).map(Arc::new)
+        let Inner { database, columns, row_numbers, opener, .. } = &*self.inner;
+        opened.table_of(version, database.files(), opener, (columns, row_numbers)).await
+    }
+
+    /// The column with the numbers of rows.
+    pub(crate) fn row_numbers(&self) -> &FieldRef {
+        &self.inner.row_numbers
     }
 }
 

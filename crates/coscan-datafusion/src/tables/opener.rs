@@ -106,6 +106,7 @@ pub(crate) fn source_of(
         stored_order,
         direct_bytes_max: coscan.direct_bytes_max(),
         listed_by_query: false,
+        held: None,
         version: None,
     })
 }

@@ -11,7 +11,7 @@ use super::{MANY, load};
 use crate::support::{TABLE_OPTIONS, manager, run, shared};
 
 /// A session with the tables of the database in a directory.
-async fn session(directory: &Path) -> Result<(ManagedDatabase, SessionContext)> {
+pub(super) async fn session(directory: &Path) -> Result<(ManagedDatabase, SessionContext)> {
     let manager = manager(PolicyKind::Relevance);
     let coscan =
         CoscanOptions::new(&manager).with_table_options(TABLE_OPTIONS).with_direct_bytes_max(0);
@@ -20,14 +20,14 @@ async fn session(directory: &Path) -> Result<(ManagedDatabase, SessionContext)> 
     Ok((database, context))
 }
 
-fn another(database: &ManagedDatabase) -> SessionContext {
+pub(super) fn another(database: &ManagedDatabase) -> SessionContext {
     let context = shared(&manager(PolicyKind::Relevance));
     database.add_to(&context).unwrap();
     context
 }
 
 /// Executes a statement as a shell does.
-async fn execute(context: &SessionContext, sql: &str) -> Result<()> {
+pub(super) async fn execute(context: &SessionContext, sql: &str) -> Result<()> {
     let state = context.state();
     let statement = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect)?;
     if let ManagedStatement::Plan(plan) = run_managed_statement(context, statement).await? {

@@ -1,6 +1,7 @@
 //! Managed tables: `INSERT`, `UPDATE`, `DELETE`, `MERGE`, and what statements see meanwhile.
 
 mod changes;
+mod checkpoints;
 mod concurrent;
 mod durable;
 mod random_changes;

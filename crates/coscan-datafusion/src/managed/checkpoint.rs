@@ -1,0 +1,260 @@
+//! Checkpoints: rows with their changes are written to new files, which replace the old ones `[CS11 §2.9, §4.7]`.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use coscan_database::{Checkpoint, DataFile, Database, Error, FileId, TablePart};
+use coscan_storage::table::Value;
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::UInt64Type;
+use datafusion::common::{Column, internal_err};
+use datafusion::datasource::provider_as_source;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::physical_expr::expressions::Column as PhysicalColumn;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::execute_stream;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::TryStreamExt;
+
+use crate::error::from_database;
+use crate::managed::database::ManagedDatabase;
+use crate::managed::due::{Extent, due_parts};
+use crate::managed::file_writer::FileWriter;
+use crate::managed::opened_files::{OpenedFiles, changes_of};
+use crate::managed::table::ManagedTable;
+use crate::tables::pinned::PinnedTable;
+use crate::tables::source::ScanSource;
+
+/// What a checkpoint has done.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CheckpointCounts {
+    /// The number of files that were written.
+    pub files_written: u64,
+    /// The number of rows in them.
+    pub rows_written: u64,
+    /// The number of files that they replace.
+    pub files_replaced: u64,
+}
+
+impl ManagedDatabase {
+    /// Writes all changed rows of a table to new files, which replace the old ones, and the log is cut. Statements go on
+    /// meanwhile; what they change is carried into the new files. Files that were replaced long enough ago are removed, as by
+    /// [`remove_retired`](Self::remove_retired).
+    ///
+    /// If the future is dropped, the table has its old files.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written, or the table was dropped.
+    pub async fn checkpoint(&self, table: &ManagedTable) -> Result<CheckpointCounts> {
+        let counts = self.checkpoint_parts(table, Extent::All).await?;
+        self.cut_log().await?;
+        self.remove_retired().await?;
+        Ok(counts)
+    }
+
+    /// As [`Self::checkpoint`], for some of what is changed, without cutting the log.
+    pub(crate) async fn checkpoint_parts(
+        &self,
+        table: &ManagedTable,
+        extent: Extent,
+    ) -> Result<CheckpointCounts> {
+        let checkpoint = self.versions().begin_checkpoint(table.id()).map_err(from_database)?;
+        let parts = due_parts(checkpoint.version(), extent);
+        if parts.is_empty() {
+            return Ok(CheckpointCounts::default());
+        }
+        let mut checkpoint = checkpoint;
+        let mut written = WrittenFiles { database: self.clone(), paths: Vec::new() };
+        let mut counts = CheckpointCounts::default();
+        for part in &parts {
+            let file = self.write_part(table, &checkpoint, part).await?;
+            if let Some((_, file)) = &file {
+                written.paths.push(file.path.to_string());
+                counts.files_written += 1;
+                counts.rows_written += file.rows;
+            }
+            counts.files_replaced += part.files.len() as u64;
+            checkpoint.replace(part, file).map_err(from_database)?;
+        }
+        // Once begun, this comes to its end also if the checkpoint is dropped.
+        match tokio::spawn(switch(self.versions().clone(), checkpoint, written)).await {
+            Ok(switched) => switched.map_err(from_database)?,
+            Err(error) => return internal_err!("the checkpoint ended: {error}"),
+        }
+        self.recount_changes();
+        Ok(counts)
+    }
+
+    /// Writes the rows of a part to a file, if there are any.
+    async fn write_part(
+        &self,
+        table: &ManagedTable,
+        checkpoint: &Checkpoint<Value>,
+        part: &TablePart,
+    ) -> Result<Option<(FileId, DataFile)>> {
+        let version = checkpoint.version().part(part).map_err(from_database)?;
+        if version.visible_rows() == 0 {
+            return Ok(None);
+        }
+        let base = OpenedFiles::default();
+        let base = table.base(&base, &version).await?;
+        let source = base.with_changes(changes_of(&version), checkpoint.lsn().0)?;
+        let config = SessionConfig::new().with_target_partitions(1);
+        let context = SessionContext::new_with_config(config);
+        self.coscan().clone().install(&context)?;
+        let state = context.state();
+        let rows = PinnedTable::new(Arc::new(in_row_order(source)?), Vec::new()).with_row_numbers();
+        let numbers = Expr::Column(Column::new_unqualified(table.row_numbers().name()));
+        let plan =
+            LogicalPlanBuilder::scan(table.name(), provider_as_source(Arc::new(rows)), None)?
+                .sort([numbers.sort(true, false)])?
+                .build()?;
+        let plan = state.create_physical_plan(&plan).await?;
+        let context = state.task_ctx();
+        let memory = MemoryConsumer::new("checkpoint").register(context.memory_pool());
+        let mut rows = execute_stream(plan, context)?;
+        let mut file = FileWriter::new(table).await?;
+        let mut last = None;
+        let mut pace = Pace::new(self.options().checkpoint_bytes_per_second);
+        while let Some(batch) = rows.try_next().await? {
+            check_order(&batch, &mut last)?;
+            let columns: Vec<_> = (0..table.columns().fields().len()).collect();
+            file.write(&batch.project(&columns)?).await?;
+            memory.try_resize(file.memory_bytes())?;
+            pace.keep(file.bytes_written()).await;
+        }
+        file.finish().await.map(Some)
+    }
+
+    /// Writes the state of the database to a file and cuts the log before it.
+    pub(crate) async fn cut_log(&self) -> Result<()> {
+        let versions = self.versions().clone();
+        match tokio::task::spawn_blocking(move || versions.write_state()).await {
+            Ok(written) => written.map_err(from_database),
+            Err(error) => internal_err!("the state of the database was not written: {error}"),
+        }
+    }
+
+    /// Removes files that checkpoints have replaced before the [retention](crate::DatabaseOptions::retention), unless a
+    /// statement still reads them. Returns their number.
+    ///
+    /// # Errors
+    /// If the log cannot be written.
+    pub async fn remove_retired(&self) -> Result<u64> {
+        let retention = u64::try_from(self.options().retention.as_millis()).unwrap_or(u64::MAX);
+        let before = now().saturating_sub(retention);
+        let (pending, retired) = self.versions().forget_retired(before).map_err(from_database)?;
+        pending.durable().await.map_err(from_database)?;
+        for file in &retired {
+            self.files().remove(&file.path).await;
+        }
+        Ok(retired.len() as u64)
+    }
+}
+
+/// Makes the files of a checkpoint those of the table, durably.
+async fn switch(
+    versions: Database<Value>,
+    checkpoint: Checkpoint<Value>,
+    mut written: WrittenFiles,
+) -> Result<(), Error> {
+    versions.make_room().await?;
+    // Many rows may have changed meanwhile.
+    let paths = std::mem::take(&mut written.paths);
+    let switched = tokio::task::spawn_blocking(move || checkpoint.start_commit(now())).await;
+    match switched {
+        Ok(Ok(pending)) => pending.durable().await.map(drop),
+        Ok(Err(error)) => {
+            // After an error of the log, the files may be those of the table.
+            if matches!(error, Error::NoSuchTable | Error::NoSuchFile) {
+                written.paths = paths;
+            }
+            Err(error)
+        }
+        Err(_) => Err(Error::Ended),
+    }
+}
+
+/// The files of a checkpoint that no version of the table has yet. They are removed if it does not come to its end.
+struct WrittenFiles {
+    database: ManagedDatabase,
+    paths: Vec<String>,
+}
+
+impl Drop for WrittenFiles {
+    fn drop(&mut self) {
+        let (database, paths) = (self.database.clone(), std::mem::take(&mut self.paths));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && !paths.is_empty()
+        {
+            // Or they are removed when the database is opened again.
+            runtime.spawn(async move {
+                for path in paths {
+                    database.files().remove(&path).await;
+                }
+            });
+        }
+    }
+}
+
+/// The time in milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A source whose rows are in the order of their numbers, whatever was changed.
+fn in_row_order(source: ScanSource) -> Result<ScanSource> {
+    let Some(numbers) = source.table.table().row_number_column() else {
+        return internal_err!("the table has no row numbers");
+    };
+    let name = source.table.table().schema().field(numbers).name().clone();
+    let ascending = SortOptions { descending: false, nulls_first: false };
+    let numbers = PhysicalSortExpr::new(Arc::new(PhysicalColumn::new(&name, numbers)), ascending);
+    Ok(ScanSource { orderings: LexOrdering::new([numbers]).into_iter().collect(), ..source })
+}
+
+/// Checks that rows come in the order of their numbers, each once.
+fn check_order(batch: &RecordBatch, last: &mut Option<u64>) -> Result<()> {
+    let numbers =
+        batch.columns().last().and_then(|numbers| numbers.as_primitive_opt::<UInt64Type>());
+    let Some(numbers) = numbers else { return internal_err!("the rows have no numbers") };
+    for number in numbers.values() {
+        if last.is_some_and(|last| last >= *number) {
+            return internal_err!("row {number} comes after row {last:?}");
+        }
+        *last = Some(*number);
+    }
+    Ok(())
+}
+
+/// Keeps writing at a rate.
+struct Pace {
+    bytes_per_second: Option<u64>,
+    start: tokio::time::Instant,
+}
+
+impl Pace {
+    fn new(bytes_per_second: Option<u64>) -> Self {
+        Self { bytes_per_second, start: tokio::time::Instant::now() }
+    }
+
+    /// Waits until so many bytes may be written since the start.
+    async fn keep(&mut self, bytes: usize) {
+        if let Some(rate) = self.bytes_per_second {
+            let seconds = bytes as f64 / rate.max(1) as f64;
+            tokio::time::sleep_until(self.start + Duration::from_secs_f64(seconds)).await;
+        }
+    }
+}
+
+/// Whether an error says that a checkpoint lost to something else that replaced the table or its files.
+pub(crate) fn is_overtaken(error: &datafusion::error::DataFusionError) -> bool {
+    let datafusion::error::DataFusionError::External(error) = error.find_root() else {
+        return false;
+    };
+    matches!(error.downcast_ref::<Error>(), Some(Error::NoSuchTable | Error::NoSuchFile))
+}
