@@ -43,6 +43,14 @@ pub(crate) fn from_database(error: coscan_database::Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
+/// Whether a statement failed because another transaction wrote the same row and committed first. It may succeed if its
+/// transaction is run again.
+#[must_use]
+pub fn is_conflict(error: &DataFusionError) -> bool {
+    let DataFusionError::External(error) = error.find_root() else { return false };
+    matches!(error.downcast_ref(), Some(coscan_database::Error::Conflict { .. }))
+}
+
 /// Converts the error of files that do not form a table.
 pub(crate) fn from_table(error: TableError) -> DataFusionError {
     DataFusionError::External(Box::new(error))

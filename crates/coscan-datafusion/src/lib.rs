@@ -67,12 +67,14 @@ mod settings;
 mod tables;
 
 pub use datafusion_tables::named_files::enable_url_table;
-pub use error::QueryError;
+pub use error::{QueryError, is_conflict};
 pub use execution::exec::SharedScanExec;
 pub use managed::checkpoint::CheckpointCounts;
-pub use managed::database::{DatabaseOptions, ManagedDatabase};
+pub use managed::database::ManagedDatabase;
+pub use managed::database_options::DatabaseOptions;
 pub use managed::statements::{ManagedStatement, run_managed_statement};
 pub use managed::table::ManagedTable;
+pub use managed::transactions::{SavedTransaction, SessionTransaction};
 pub use memory::SharedMemoryPool;
 pub use options::CoscanOptions;
 pub use query_id::QueryId;

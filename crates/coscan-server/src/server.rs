@@ -96,7 +96,11 @@ impl Server {
         let opened = async {
             let manager = BufferManager::new(config.memory.options()).map_err(EngineError::from)?;
             let engine = Engine::new(&manager, Arc::new(Users::anyone()), &config.limits)?;
-            Ok::<_, ServerError>(engine.open_tables(&config.tables).await?)
+            engine.open_tables(&config.tables).await?;
+            if let Some(directory) = &config.database {
+                engine.open_database(directory).await?;
+            }
+            Ok::<_, ServerError>(())
         };
         if let Err(error) = opened.await {
             wrong.push(error.to_string());
@@ -131,6 +135,9 @@ impl Server {
             ring_address = Some(address);
         }
         engine.open_tables(&config.tables).await?;
+        if let Some(directory) = &config.database {
+            engine.open_database(directory).await?;
+        }
         let certificate = config.tls.clone().map(Certificate::load).transpose()?.map(Arc::new);
         let mut server = Self {
             engine,

@@ -21,6 +21,10 @@ pub(crate) struct Flags {
     /// groups. Each scan reads the copy that costs least. May be given several times [tables.NAME.replicas]
     #[arg(long = "replica", value_name = "NAME=URL", value_parser = parse_table)]
     replicas: Vec<(String, String)>,
+    /// The directory of a database, whose tables users may change that have the right to, with `writes` in the users
+    /// file; it is created if there is none [database]
+    #[arg(long, value_name = "DIR")]
+    database: Option<PathBuf>,
     /// Where clients of the PostgreSQL protocol connect [listen.postgres]
     #[arg(long, value_name = "ADDRESS")]
     listen_postgres: Option<SocketAddr>,
@@ -139,6 +143,9 @@ impl Flags {
             // A table that is not configured has no location, which is an error of the
             // configuration.
             config.tables.entry(name.clone()).or_default().replicas.push(location.clone());
+        }
+        if let Some(path) = &self.database {
+            config.database = Some(path.clone());
         }
         config.listen.postgres = self.listen_postgres.or(config.listen.postgres);
         config.listen.flight = self.listen_flight.or(config.listen.flight);

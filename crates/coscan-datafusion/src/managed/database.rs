@@ -19,33 +19,10 @@ use url::Url;
 use crate::error::from_database;
 use crate::managed::background;
 use crate::managed::data_files::{DataFiles, remove_unused};
+use crate::managed::database_options::DatabaseOptions;
 use crate::managed::encoding::{VALUES, schema_of};
 use crate::managed::opened_files::{OpenedFiles, changes_of, fits_columns};
 use crate::options::CoscanOptions;
-
-/// How a database keeps its files.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DatabaseOptions {
-    /// Whether changes are written to new files in the background, when scans pay for them more than the files cost, and
-    /// the log is cut.
-    pub background: bool,
-    /// The most bytes that checkpoints in the background and those of [`ManagedDatabase::checkpoint`] write in a second;
-    /// `None` for no limit.
-    pub checkpoint_bytes_per_second: Option<u64>,
-    /// How long files are kept that a checkpoint has replaced, for readers in other processes and backups.
-    pub retention: Duration,
-}
-
-impl Default for DatabaseOptions {
-    /// In the background, at 100 MB a second, and files are kept for a week.
-    fn default() -> Self {
-        Self {
-            background: true,
-            checkpoint_bytes_per_second: Some(100_000_000),
-            retention: Duration::from_secs(7 * 24 * 60 * 60),
-        }
-    }
-}
 
 /// A database of tables that `INSERT`, `UPDATE`, `DELETE` and `MERGE` change. A clone is the same database.
 ///

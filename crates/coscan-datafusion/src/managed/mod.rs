@@ -11,6 +11,7 @@ pub(crate) mod catalog;
 pub(crate) mod checkpoint;
 pub(crate) mod data_files;
 pub(crate) mod database;
+pub(crate) mod database_options;
 pub(crate) mod due;
 pub(crate) mod encoding;
 pub(crate) mod file_writer;

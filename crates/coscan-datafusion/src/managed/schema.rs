@@ -74,6 +74,13 @@ impl ManagedDatabase {
         state.config_mut().set_extension(Arc::new(default));
         Ok(())
     }
+
+    /// Makes it the database in which a session creates tables, and whose tables VACUUM concerns: those of this schema of the
+    /// session's catalogs, which has the tables already.
+    pub fn set_default(&self, config: &mut SessionConfig, catalog: &str, schema: &str) {
+        let (catalog, schema) = (catalog.to_owned(), schema.to_owned());
+        config.set_extension(Arc::new(DefaultDatabase { database: self.clone(), catalog, schema }));
+    }
 }
 
 #[async_trait]

@@ -12,12 +12,16 @@ use datafusion::prelude::SessionConfig;
 use crate::error::from_database;
 use crate::managed::database::ManagedDatabase;
 
-/// The transaction that a session has begun, in its configuration.
+/// The transaction that a session has begun, in its configuration. Sessions that have the same one share it.
 #[derive(Debug, Default)]
-pub(crate) struct SessionTransaction(Mutex<Option<OpenTransaction>>);
+pub struct SessionTransaction(Mutex<Option<OpenTransaction>>);
+
+/// A transaction at one moment, as a savepoint keeps it.
+#[derive(Clone, Debug)]
+pub struct SavedTransaction(Option<OpenTransaction>);
 
 /// A transaction that was begun. Its database is that of the first table that a statement names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum OpenTransaction {
     Begun,
     Of(ManagedDatabase, Arc<Transaction<Value>>),
@@ -31,6 +35,11 @@ impl SessionTransaction {
         }
     }
 
+    /// Makes it that of a session, instead of the one that it has.
+    pub fn attach_to(self: &Arc<Self>, config: &mut SessionConfig) {
+        config.set_extension(Arc::clone(self));
+    }
+
     /// One that has begun already.
     pub(crate) fn begun(database: &ManagedDatabase, transaction: Transaction<Value>) -> Self {
         let open = OpenTransaction::Of(database.clone(), Arc::new(transaction));
@@ -38,7 +47,8 @@ impl SessionTransaction {
     }
 
     /// Whether one has begun.
-    pub(crate) fn is_open(&self) -> bool {
+    #[must_use]
+    pub fn is_open(&self) -> bool {
         self.open().is_some()
     }
 
@@ -55,7 +65,7 @@ impl SessionTransaction {
     ///
     /// # Errors
     /// If the session has begun one already.
-    pub(crate) fn begin(&self) -> Result<()> {
+    pub fn begin(&self) -> Result<()> {
         let mut open = self.open();
         if open.is_some() {
             return plan_err!("a transaction has begun already: COMMIT or ROLLBACK it first");
@@ -114,7 +124,7 @@ impl SessionTransaction {
     ///
     /// # Errors
     /// If none has begun, or another one that committed first wrote the same row.
-    pub(crate) async fn commit(&self) -> Result<()> {
+    pub async fn commit(&self) -> Result<()> {
         match self.end()? {
             OpenTransaction::Begun => Ok(()),
             OpenTransaction::Of(_, transaction) => {
@@ -127,8 +137,21 @@ impl SessionTransaction {
     ///
     /// # Errors
     /// If none has begun.
-    pub(crate) fn roll_back(&self) -> Result<()> {
+    pub fn roll_back(&self) -> Result<()> {
         self.end().map(drop)
+    }
+
+    /// The transaction as it is now, or that there is none.
+    #[must_use]
+    pub fn save(&self) -> SavedTransaction {
+        SavedTransaction(self.open().clone())
+    }
+
+    /// `ROLLBACK TO SAVEPOINT`: undoes what was changed since the transaction was saved. One that began its work after that
+    /// begins it anew.
+    pub fn restore(&self, saved: &SavedTransaction) {
+        let restored = saved.0.clone();
+        *self.open() = restored;
     }
 
     fn end(&self) -> Result<OpenTransaction> {

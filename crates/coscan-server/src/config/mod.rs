@@ -23,6 +23,7 @@ pub use tables::TableLocation;
 ///
 /// ```toml
 /// users_file = "users.toml"
+/// database = "/var/lib/coscan/main.db"
 ///
 /// [tables]
 /// orders = "s3://bucket/orders/"
@@ -50,6 +51,8 @@ pub struct Config {
     /// Tables: a file, directory, pattern or URL of Parquet files, or the directory of a Delta table, under each name; and
     /// replicas.
     pub tables: BTreeMap<String, TableLocation>,
+    /// The directory of a database, whose tables users with the right to may change. It is created if there is none.
+    pub database: Option<PathBuf>,
     /// The addresses at which clients connect.
     pub listen: Listen,
     /// The certificate. Without one, the server listens at loopback addresses only.
@@ -174,7 +177,7 @@ impl Config {
         })?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let paths = config.tls.iter_mut().flat_map(|tls| [&mut tls.certificate, &mut tls.key]);
-        for path in paths.chain(&mut config.users_file) {
+        for path in paths.chain(&mut config.users_file).chain(&mut config.database) {
             *path = directory.join(&*path);
         }
         if let Some(ring) = &mut config.ring {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use coscan_datafusion::SharedTableProvider;
+use coscan_datafusion::{ManagedDatabase, ManagedTable, SharedTableProvider};
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 use datafusion_pg_catalog::pg_catalog::context::{PgCatalogContextProvider, Role};
@@ -41,6 +41,7 @@ impl UserCatalog {
     pub(super) fn listed(
         user: &Arc<User>,
         tables: &Arc<ArcSwap<Tables>>,
+        database: Option<&ManagedDatabase>,
         system: SystemTables,
         pg_tables: &Arc<PgCatalogStaticTables>,
         settings: &SharedSettings,
@@ -56,6 +57,7 @@ impl UserCatalog {
             let granted = Arc::new(GrantedTables {
                 user: Arc::clone(user),
                 tables: Arc::clone(tables),
+                database: database.cloned(),
                 system: Arc::clone(&system),
             });
             let pg_catalog: Arc<dyn SchemaProvider> = match pg {
@@ -140,14 +142,27 @@ impl CatalogProviderList for Listed {
 struct GrantedTables {
     user: Arc<User>,
     tables: Arc<ArcSwap<Tables>>,
+    database: Option<ManagedDatabase>,
     system: Arc<SystemTables>,
+}
+
+impl GrantedTables {
+    /// A table of the database, if the user may read it.
+    fn of_database(&self, name: &str) -> Result<Option<ManagedTable>> {
+        match &self.database {
+            Some(database) if self.user.tables.includes(name) => database.table(name),
+            _ => Ok(None),
+        }
+    }
 }
 
 #[async_trait]
 impl SchemaProvider for GrantedTables {
     fn table_names(&self) -> Vec<String> {
         let tables = self.tables.load();
-        tables.keys().filter(|name| self.user.tables.includes(name)).cloned().collect()
+        let of_database = self.database.iter().flat_map(ManagedDatabase::table_names);
+        let all = tables.keys().cloned().chain(of_database);
+        all.filter(|name| self.user.tables.includes(name)).collect()
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
@@ -155,13 +170,17 @@ impl SchemaProvider for GrantedTables {
         let table = self.tables.load().get(name).cloned();
         match table {
             Some(table) => Ok(granted.then(|| Arc::new(table.with_current_columns()) as _)),
-            // System tables need no schema before their names, as `pg_table_is_visible` says.
-            None => self.system.table(name).await,
+            None => match self.of_database(name)? {
+                Some(table) => Ok(Some(Arc::new(table))),
+                // System tables need no schema before their names, as `pg_table_is_visible` says.
+                None => self.system.table(name).await,
+            },
         }
     }
 
     fn table_exist(&self, name: &str) -> bool {
         self.user.tables.includes(name) && self.tables.load().contains_key(name)
+            || self.of_database(name).is_ok_and(|table| table.is_some())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Converts errors of DataFusion to errors for clients.
 
 use arrow::error::ArrowError;
-use coscan_datafusion::QueryError as EngineText;
+use coscan_datafusion::{QueryError as EngineText, is_conflict};
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
@@ -11,7 +11,7 @@ use crate::queries::{ErrorKind, QueryError};
 
 /// Converts an error of DataFusion.
 pub(crate) fn from_engine(error: DataFusionError) -> QueryError {
-    let kind = kind_of(&error);
+    let kind = if is_conflict(&error) { ErrorKind::Conflict } else { kind_of(&error) };
     let mut text = EngineText::from(error).to_string();
     if kind == ErrorKind::InvalidValue {
         text = text.replace("Parser error: ", ""); // It reads like a fault of syntax.

@@ -84,7 +84,14 @@ impl Engine {
             transport: self.transport().cloned(),
         };
         let settings = SharedSettings::default();
-        let catalogs = UserCatalog::listed(&user, &self.tables, system, &self.pg_tables, &settings);
+        let catalogs = UserCatalog::listed(
+            &user,
+            &self.tables,
+            self.database(),
+            system,
+            &self.pg_tables,
+            &settings,
+        );
         let catalogs = catalogs.map_err(|error| {
             log::error!("cannot make the catalog of a user: {error}");
             LoginError::Wrong

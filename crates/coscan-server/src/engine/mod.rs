@@ -10,13 +10,14 @@
 //! It is then [run](Engine::run) (`run`) in a `state` of DataFusion with a limit on its `memory`, as tasks (`query_task`)
 //! on threads that serve no connections (`query_threads`), that its joins give up now and then (`yielding`) and that users
 //! take in `turns`; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
-//! only never reach DataFusion. Clients find the `functions`, the `pg_catalog` and the `information_schema` that they
+//! only never reach DataFusion. Those that make `changes` of tables need the right to. Clients find the `functions`, the `pg_catalog` and the `information_schema` that they
 //! expect, with `empty_tables`. `errors` are told apart and hold no credentials.
 
 mod allocations;
 mod array_parameters;
 mod batch_rows;
 mod catalog;
+mod changes;
 mod column_names;
 mod constant_settings;
 mod decimals;
@@ -53,7 +54,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 
 use arc_swap::ArcSwap;
-use coscan_datafusion::CoscanOptions;
+use coscan_datafusion::{CoscanOptions, ManagedDatabase};
 use coscan_runtime::{BufferManager, OptionsError};
 use coscan_transport::Transport;
 use datafusion::catalog::CatalogProviderList;
@@ -99,6 +100,8 @@ pub struct Engine {
     limits: Limits,
     coscan: CoscanOptions,
     tables: Arc<ArcSwap<Tables>>,
+    /// The database whose tables users may change.
+    database: OnceLock<ManagedDatabase>,
     /// The connections to other servers, if it shares.
     transport: OnceLock<Arc<Transport>>,
     /// The state that all sessions share: functions, rules, settings.
@@ -185,6 +188,7 @@ impl Engine {
             limits: limits.clone(),
             coscan,
             tables: Arc::default(),
+            database: OnceLock::new(),
             transport: OnceLock::new(),
             base,
             of_settings,
@@ -214,6 +218,11 @@ impl Engine {
     /// Replaces the current tables. Running queries keep theirs.
     pub(crate) fn replace_tables(&self, tables: Tables) {
         self.tables.store(Arc::new(tables));
+    }
+
+    /// The database whose tables users may change, if there is one.
+    pub(crate) fn database(&self) -> Option<&ManagedDatabase> {
+        self.database.get()
     }
 
     /// The connections to other servers, if it shares reads.

@@ -1,9 +1,10 @@
 //! Opens the tables of the server.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use coscan_datafusion::SharedTableProvider;
+use coscan_datafusion::{ManagedDatabase, SharedTableProvider};
 use datafusion::error::DataFusionError;
 
 use super::catalog::Tables;
@@ -31,6 +32,27 @@ impl Engine {
             }
         }
         if failures.is_empty() { Ok(tables) } else { Err(EngineError::Tables(failures)) }
+    }
+
+    /// Opens the database whose tables users may change.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or one of the server's tables has the name of one of its tables.
+    pub(crate) async fn open_database(&self, directory: &Path) -> Result<(), EngineError> {
+        let database = ManagedDatabase::open(self.coscan.clone(), directory).await;
+        let database = database
+            .map_err(|error| EngineError::Tables(vec![errors::from_engine(error).to_string()]))?;
+        let tables = self.tables.load();
+        let names = database.table_names();
+        let twice = names.iter().filter(|name| tables.contains_key(*name));
+        let twice: Vec<_> = twice
+            .map(|name| format!("table {name} is in the database, too: rename one of them"))
+            .collect();
+        if !twice.is_empty() {
+            return Err(EngineError::Tables(twice));
+        }
+        let _only_once = self.database.set(database);
+        Ok(())
     }
 
     async fn open_table(

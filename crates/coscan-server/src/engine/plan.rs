@@ -5,22 +5,22 @@ use std::sync::Arc;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::ParamValues;
 use datafusion::common::ScalarValue;
-use datafusion::execution::context::SQLOptions;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
 use crate::engine::array_parameters::infer_arrays;
+use crate::engine::changes::{check, check_statement};
 use crate::engine::column_names::shown_schema;
 use crate::engine::errors::from_engine;
-use crate::engine::functions::check_aggregates;
 use crate::engine::pg_catalog::{catalog_field, catalog_schema, reads_catalog_only};
 use crate::engine::plan_parameters::{parameters, parameters_max, value_bytes};
 use crate::engine::plan_size::PlanSize;
 use crate::engine::statements::{Command, SessionStatement, query_command, session_statement};
 use crate::engine::{Engine, Session};
 use crate::queries::{ErrorKind, QueryError};
+use crate::users::User;
 
 /// A text of at most this length, with few parentheses, is parsed within microseconds, whatever it contains.
 const SHORT_BYTES: usize = 256;
@@ -55,6 +55,18 @@ pub struct Planned {
 pub(super) enum Work {
     Session(SessionStatement),
     Query(Arc<LogicalPlan>),
+    /// A statement that concerns which tables there are.
+    Tables(Box<Statement>),
+}
+
+impl Work {
+    /// The plan of a query, or of a change of rows.
+    pub(super) fn plan(&self) -> Option<&LogicalPlan> {
+        match self {
+            Self::Query(plan) => Some(plan),
+            Self::Session(_) | Self::Tables(_) => None,
+        }
+    }
 }
 
 impl Planned {
@@ -79,7 +91,7 @@ impl Planned {
         let plan = plan.map_err(from_engine)?;
         Ok(Self {
             command: self.command,
-            schema: result_schema(plan.schema().as_arrow(), self.is_of_catalog),
+            schema: self.command.result_schema(&plan, self.is_of_catalog),
             parameters: Vec::new(),
             sql: Arc::clone(&self.sql),
             is_of_catalog: self.is_of_catalog,
@@ -94,10 +106,15 @@ impl Planned {
         self.bytes
     }
 
-    /// Whether it has a result. SET, BEGIN and similar statements have none, since they concern the session only.
+    /// Whether it has rows as its result. SET, BEGIN and similar statements have none, since they concern the session only;
+    /// statements that change tables have a number at most.
     #[must_use]
     pub fn returns_rows(&self) -> bool {
-        !matches!(self.work, Work::Session(_)) || !self.schema.fields().is_empty()
+        match &self.work {
+            Work::Session(_) => !self.schema.fields().is_empty(),
+            Work::Query(_) => !self.command.is_change(),
+            Work::Tables(_) => false,
+        }
     }
 
     /// The text of the statement.
@@ -139,6 +156,7 @@ impl Engine {
             Sql::Text(text) => text,
         };
         let (parser, state) = (Arc::clone(&self.parser), self.state(session));
+        let (user, has_database) = (Arc::clone(&session.user), self.database().is_some());
         let (sql, owned): (_, Arc<str>) = (sql.into_parsed(), text.into());
         let _memory = self.reserve_for_plan(text)?;
         self.on_planning_thread(session, text, async move {
@@ -148,7 +166,7 @@ impl Engine {
             };
             match session_statement(&statement)? {
                 Some((command, statement)) => Ok(of_session(command, statement, &owned)),
-                None => planned(&state, statement, owned).await,
+                None => planned(&state, statement, owned, &user, has_database).await,
             }
         })
         .await
@@ -180,28 +198,52 @@ async fn planned(
     state: &SessionState,
     statement: Statement,
     sql: Arc<str>,
+    user: &User,
+    has_database: bool,
 ) -> Result<Planned, QueryError> {
     let command = query_command(&statement);
+    if command.is_of_tables() && has_database {
+        let size = check_statement(state, &statement, command, user).await?;
+        return Ok(Planned {
+            command,
+            schema: Arc::new(Schema::empty()),
+            parameters: Vec::new(),
+            bytes: sql.len() + size.bytes(),
+            sql,
+            is_of_catalog: false,
+            work: Work::Tables(Box::new(statement)),
+        });
+    }
     let is_of_catalog = reads_catalog_only(&statement);
     let mentioned = parameters_max(&statement);
     let statement = EngineStatement::Statement(Box::new(statement));
     let plan = state.statement_to_plan(statement).await.map_err(from_engine)?;
     let size = PlanSize::of(&plan)?; // Before anything walks all of it.
     let plan = infer_arrays(plan).map_err(from_engine)?;
-    check(&plan)?;
+    check(&plan, user)?;
     let mut parameters = parameters(&plan, mentioned)?;
     if is_of_catalog {
         parameters.iter_mut().flatten().for_each(|field| *field = catalog_field(field));
     }
     Ok(Planned {
         command,
-        schema: result_schema(plan.schema().as_arrow(), is_of_catalog),
+        schema: command.result_schema(&plan, is_of_catalog),
         parameters,
         bytes: sql.len() + size.bytes(),
         sql,
         is_of_catalog,
         work: Work::Query(Arc::new(plan)),
     })
+}
+
+impl Command {
+    /// The columns of the result of a plan. Statements that change tables have none.
+    fn result_schema(self, plan: &LogicalPlan, is_of_catalog: bool) -> SchemaRef {
+        match self.is_change() {
+            true => Arc::new(Schema::empty()),
+            false => result_schema(plan.schema().as_arrow(), is_of_catalog),
+        }
+    }
 }
 
 /// The columns of a result, as clients see them.
@@ -220,15 +262,4 @@ fn single(mut statements: Vec<Statement>) -> Result<Statement, QueryError> {
             Err(QueryError::new(ErrorKind::Syntax, "there is more than one statement"))
         }
     }
-}
-
-/// Accepts only plans that read tables, and that hold little before they reserve memory.
-pub(super) fn check(plan: &LogicalPlan) -> Result<(), QueryError> {
-    let reads_only =
-        SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    reads_only.verify_plan(plan).map_err(|_| {
-        let text = "this server reads tables only: SELECT, EXPLAIN, SHOW, SET; it changes no data, tables or files";
-        QueryError::new(ErrorKind::NotAllowed, text)
-    })?;
-    check_aggregates(plan).map_err(from_engine)
 }

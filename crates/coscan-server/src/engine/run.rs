@@ -3,22 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::datatypes::Schema;
 use datafusion::common::ParamValues;
-use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::physical_plan::{
+    EmptyRecordBatchStream, SendableRecordBatchStream, execute_stream,
+};
 use tokio::time::Instant;
 
 use crate::engine::batch_rows::rows_of_batch;
+use crate::engine::changes::{check, execute};
 use crate::engine::errors::from_engine;
 use crate::engine::light::is_light;
-use crate::engine::plan::{Planned, Work, check, result_schema};
+use crate::engine::plan::{Planned, Work, result_schema};
 use crate::engine::plan_parameters::value_bytes;
 use crate::engine::query_task::{QueryContext, run_on};
 use crate::engine::state::{QueryEnvironment, lists_functions};
 use crate::engine::turns::{Taker, Turns};
 use crate::engine::{Engine, Session};
 use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
+use crate::users::User;
 
 impl Engine {
     /// Runs a statement: waits for a slot, if it needs one, and starts. Time limits count from then on. Dropping the
@@ -33,34 +37,33 @@ impl Engine {
         planned: Planned,
         parameters: ParamValues,
     ) -> Result<RunningQuery, QueryError> {
-        let plan = match planned.work {
-            Work::Query(plan) => plan,
-            Work::Session(statement) => {
-                let batches = statement.run(session)?;
-                return Ok(RunningQuery::ready(planned.schema, batches));
-            }
-        };
+        if let Work::Session(statement) = &planned.work {
+            let batches = statement.run(session).await?;
+            return Ok(RunningQuery::ready(planned.schema, batches));
+        }
+        let work = planned.work;
         let registration = self.queries.register(&session.user, &planned.sql);
         let weight = session.settings().weight(&session.user);
-        let user: Arc<str> = session.user.name.as_str().into();
-        let (place, turns) = if is_light(&plan) {
+        let name: Arc<str> = session.user.name.as_str().into();
+        let (place, turns) = if work.plan().is_some_and(is_light) {
             registration.start();
             // Light statements inspect the server while queries keep their threads busy.
             (None, Turns::new(usize::MAX))
         } else {
             registration.admit(weight).await?;
-            let place = self.pools.join(&user);
+            let place = self.pools.join(&name);
             (Some(place), Arc::clone(&self.turns))
         };
         let threads = match &place {
             Some(place) => place.threads(),
             None => self.light_threads.handle(),
         };
-        let taker = Taker { turns, user, weight };
+        let taker = Taker { turns, user: name, weight };
         let deadline = self.deadline(session);
         let cancel = registration.cancel_token().clone();
         let (state, environment) =
-            (self.state(session), self.query_environment(session, registration.id(), &plan));
+            (self.state(session), self.query_environment(session, registration.id(), work.plan()));
+        let user = Arc::clone(&session.user);
         let plan_memory = self.reserve_for_plan(&planned.sql);
         let plan_memory = plan_memory.inspect_err(|error| registration.fail(error))?;
         let memory = &environment.runtime.memory_pool;
@@ -70,7 +73,7 @@ impl Engine {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
             error = deadline.passed() => Err(error),
-            started = run_on(&threads, query, start(state, environment, plan, parameters)) => started,
+            started = run_on(&threads, query, start(state, environment, work, parameters, user)) => started,
         };
         match started {
             Ok((schema, batches)) => {
@@ -101,13 +104,23 @@ impl Engine {
 async fn start(
     mut state: SessionState,
     environment: QueryEnvironment,
-    plan: Arc<LogicalPlan>,
+    work: Work,
     parameters: ParamValues,
+    user: Arc<User>,
 ) -> Result<SendableRecordBatchStream, QueryError> {
-    let plan = Arc::unwrap_or_clone(plan);
+    let none = || Box::pin(EmptyRecordBatchStream::new(Arc::new(Schema::empty())));
+    let plan = match work {
+        Work::Query(plan) => Arc::unwrap_or_clone(plan),
+        Work::Tables(statement) => {
+            let state = SessionStateBuilder::new_from_existing(state);
+            let state = state.with_runtime_env(environment.runtime).build();
+            return execute(state, *statement).await.map(|()| none() as _);
+        }
+        Work::Session(_) => return Ok(none()),
+    };
     value_bytes(&plan, &parameters)?;
     let plan = plan.replace_params_with_values(&parameters).map_err(from_engine)?;
-    check(&plan)?;
+    check(&plan, &user)?;
     let started = async {
         let lists_functions = lists_functions(&plan)?;
         let plan = state.optimize(&plan)?;

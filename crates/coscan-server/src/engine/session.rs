@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use coscan_datafusion::SessionTransaction;
+
 use crate::engine::Settings;
 use crate::engine::catalog::UserCatalogs;
+use crate::engine::errors::from_engine;
 use crate::engine::session_settings::{SessionSettings, SharedSettings};
 use crate::queries::QueryError;
 use crate::users::User;
@@ -15,6 +18,7 @@ pub struct Session {
     pub user: Arc<User>,
     pub(super) catalogs: Arc<UserCatalogs>,
     settings: SharedSettings,
+    transaction: Arc<SessionTransaction>,
 }
 
 impl Session {
@@ -23,7 +27,33 @@ impl Session {
         catalogs: Arc<UserCatalogs>,
         settings: SharedSettings,
     ) -> Self {
-        Self { user, catalogs, settings }
+        Self { user, catalogs, settings, transaction: Arc::default() }
+    }
+
+    /// The changes of tables that it has begun.
+    pub(super) fn transaction(&self) -> &Arc<SessionTransaction> {
+        &self.transaction
+    }
+
+    /// Begins a transaction, unless one is open.
+    pub(super) fn begin(&self) -> Result<(), QueryError> {
+        self.settings.begin();
+        match self.transaction.is_open() {
+            true => Ok(()),
+            false => self.transaction.begin().map_err(from_engine),
+        }
+    }
+
+    /// Ends the transaction, if there is one, and makes what it has changed durable. It has ended also if this fails.
+    pub(super) async fn commit(&self) -> Result<(), QueryError> {
+        if self.transaction.is_open()
+            && let Err(error) = self.transaction.commit().await
+        {
+            self.settings.roll_back();
+            return Err(from_engine(error));
+        }
+        self.settings.commit();
+        Ok(())
     }
 
     /// The current settings.
@@ -44,8 +74,12 @@ impl Session {
         self.settings.change(false, |settings| settings.set(name, value, &self.user))
     }
 
-    /// Ends a failed transaction, and drops the settings that it made.
+    /// Ends the transaction, if there is one, and drops the settings and the changes that it made.
     pub fn roll_back(&self) {
         self.settings.roll_back();
+        if self.transaction.is_open() {
+            // It fails only if there is none.
+            self.transaction.roll_back().ok();
+        }
     }
 }

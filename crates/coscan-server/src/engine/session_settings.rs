@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use coscan_datafusion::SavedTransaction;
+
 use crate::engine::Settings;
 use crate::queries::{ErrorKind, QueryError};
 
@@ -91,26 +93,27 @@ impl SessionSettings {
         }
     }
 
-    /// Saves the settings under a name.
-    pub(super) fn save(&self, name: &str) {
+    /// Saves the settings under a name, and the changes of tables so far.
+    pub(super) fn save(&self, name: &str, changes: SavedTransaction) {
         let mut state = self.state();
         let current = state.current.clone();
         if let Some(transaction) = &mut state.transaction {
-            transaction.savepoints.push((name.to_owned(), current));
+            transaction.savepoints.push((name.to_owned(), current, changes));
         }
     }
 
-    /// Restores the settings saved under a name. The savepoint stays.
+    /// Restores the settings saved under a name, and returns the changes of tables. The savepoint stays.
     ///
     /// # Errors
     /// If there is no such savepoint.
-    pub(super) fn roll_back_to(&self, name: &str) -> Result<(), QueryError> {
+    pub(super) fn roll_back_to(&self, name: &str) -> Result<SavedTransaction, QueryError> {
         let mut state = self.state();
         let State { current, transaction } = &mut *state;
         let (savepoints, at) = savepoint(transaction, name)?;
-        *current = savepoints[at].1.clone();
         savepoints.truncate(at + 1);
-        Ok(())
+        let (_, settings, changes) = &savepoints[at];
+        *current = settings.clone();
+        Ok(changes.clone())
     }
 
     /// Removes a savepoint and later ones.
@@ -125,7 +128,7 @@ impl SessionSettings {
     }
 }
 
-type Savepoints = Vec<(String, Versions)>;
+type Savepoints = Vec<(String, Versions, SavedTransaction)>;
 
 fn savepoint<'a>(
     transaction: &'a mut Option<Transaction>,
@@ -134,7 +137,7 @@ fn savepoint<'a>(
     let unknown =
         || QueryError::new(ErrorKind::NoSavepoint, format!("there is no savepoint \"{name}\""));
     let savepoints = &mut transaction.as_mut().ok_or_else(unknown)?.savepoints;
-    let at = savepoints.iter().rposition(|(saved, _)| saved == name).ok_or_else(unknown)?;
+    let at = savepoints.iter().rposition(|(saved, ..)| saved == name).ok_or_else(unknown)?;
     Ok((savepoints, at))
 }
 
@@ -170,9 +173,11 @@ mod tests {
         is("3ms");
         settings.begin();
         set(false, "5");
-        settings.save("a");
+        let save =
+            |name| settings.save(name, coscan_datafusion::SessionTransaction::default().save());
+        save("a");
         set(false, "6");
-        settings.save("b");
+        save("b");
         settings.roll_back_to("a").unwrap();
         is("5ms");
         assert!(settings.roll_back_to("b").is_err(), "it is gone");

@@ -13,7 +13,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use crate::engine::information_schema::INFORMATION_SCHEMA;
 use crate::engine::memory::{QueryMemory, collects_values};
-use crate::engine::{Engine, Session, functions};
+use crate::engine::{CATALOG, Engine, SCHEMA, Session, functions};
 use crate::queries::QueryId;
 
 impl Engine {
@@ -23,6 +23,10 @@ impl Engine {
         // short query.
         let mut state = self.base.clone();
         session.settings().apply_to(state.config_mut(), &session.user);
+        session.transaction().attach_to(state.config_mut());
+        if let Some(database) = self.database() {
+            database.set_default(state.config_mut(), CATALOG, SCHEMA);
+        }
         state.register_catalog_list(self.catalogs(session));
         let options = Arc::clone(state.config().options());
         let of_settings = self.of_settings.iter();
@@ -43,7 +47,7 @@ impl Engine {
         &self,
         session: &Session,
         id: QueryId,
-        plan: &LogicalPlan,
+        plan: Option<&LogicalPlan>,
     ) -> QueryEnvironment {
         let mut runtime = self.base.runtime_env().as_ref().clone();
         let manager = self.manager();
@@ -56,7 +60,7 @@ impl Engine {
         };
         let user = self.user_memories.of(&session.user.name, of_user);
         let server = SharedMemoryPool::of_manager(manager);
-        let memory = QueryMemory::new(server, user, limit, collects_values(plan));
+        let memory = QueryMemory::new(server, user, limit, plan.is_some_and(collects_values));
         runtime.memory_pool = Arc::new(memory);
         QueryEnvironment { id, runtime: Arc::new(runtime) }
     }

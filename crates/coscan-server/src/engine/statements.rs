@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
-    ContextModifier, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParam,
+    ContextModifier, Expr, Ident, ObjectName, ObjectType, Reset, Set, SetSessionAuthorizationParam,
     SetSessionAuthorizationParamKind, Statement, Value, ValueWithSpan,
 };
 
@@ -26,7 +26,23 @@ pub enum Command {
     Set,
     /// RESET.
     Reset,
-    /// BEGIN or START TRANSACTION. Transactions have no effect, since nothing is written.
+    /// INSERT.
+    Insert,
+    /// UPDATE.
+    Update,
+    /// DELETE.
+    Delete,
+    /// MERGE.
+    Merge,
+    /// TRUNCATE.
+    Truncate,
+    /// CREATE TABLE.
+    CreateTable,
+    /// DROP TABLE.
+    DropTable,
+    /// VACUUM.
+    Vacuum,
+    /// BEGIN or START TRANSACTION.
     Begin,
     /// COMMIT or END.
     Commit,
@@ -47,6 +63,23 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether the statement changes tables, and so has no rows as its result.
+    #[must_use]
+    pub fn is_change(self) -> bool {
+        self.counts_rows() || self.is_of_tables() || self == Self::Truncate
+    }
+
+    /// Whether its result is the number of rows that it has changed.
+    #[must_use]
+    pub fn counts_rows(self) -> bool {
+        matches!(self, Self::Insert | Self::Update | Self::Delete | Self::Merge)
+    }
+
+    /// Whether it concerns which tables there are, and their files.
+    pub(super) fn is_of_tables(self) -> bool {
+        matches!(self, Self::CreateTable | Self::DropTable | Self::Vacuum)
+    }
+
     /// The command word, in capitals.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -56,6 +89,14 @@ impl Command {
             Self::Show => "SHOW",
             Self::Set => "SET",
             Self::Reset => "RESET",
+            Self::Insert => "INSERT",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Merge => "MERGE",
+            Self::Truncate => "TRUNCATE TABLE",
+            Self::CreateTable => "CREATE TABLE",
+            Self::DropTable => "DROP TABLE",
+            Self::Vacuum => "VACUUM",
             Self::Begin => "BEGIN",
             Self::Commit => "COMMIT",
             Self::Rollback | Self::RollbackTo => "ROLLBACK",
@@ -135,6 +176,14 @@ pub(super) fn query_command(statement: &Statement) -> Command {
     match statement {
         Statement::Explain { .. } | Statement::ExplainTable { .. } => Command::Explain,
         Statement::ShowTables { .. } | Statement::ShowColumns { .. } => Command::Show,
+        Statement::Insert(_) => Command::Insert,
+        Statement::Update(_) => Command::Update,
+        Statement::Delete(_) => Command::Delete,
+        Statement::Merge(_) => Command::Merge,
+        Statement::Truncate(_) => Command::Truncate,
+        Statement::CreateTable(_) => Command::CreateTable,
+        Statement::Drop { object_type: ObjectType::Table, .. } => Command::DropTable,
+        Statement::Vacuum(_) => Command::Vacuum,
         _ => Command::Select,
     }
 }
@@ -235,7 +284,7 @@ impl SessionStatement {
     }
 
     /// Executes the statement. The result has at most one batch.
-    pub(super) fn run(&self, session: &Session) -> Result<Vec<RecordBatch>, QueryError> {
+    pub(super) async fn run(&self, session: &Session) -> Result<Vec<RecordBatch>, QueryError> {
         let user = &session.user;
         let strings = |values: Vec<String>| Arc::new(StringArray::from(values)) as ArrayRef;
         let settings = session.shared_settings();
@@ -247,23 +296,20 @@ impl SessionStatement {
         let nothing = Vec::new();
         let columns = match self {
             Self::Nothing => return Ok(nothing),
-            Self::Begin => {
-                settings.begin();
-                return Ok(nothing);
-            }
-            Self::Commit => {
-                settings.commit();
-                return Ok(nothing);
-            }
+            Self::Begin => return session.begin().map(|()| nothing),
+            Self::Commit => return session.commit().await.map(|()| nothing),
             Self::Rollback => {
-                settings.roll_back();
+                session.roll_back();
                 return Ok(nothing);
             }
             Self::Savepoint(name) => {
-                settings.save(name);
+                settings.save(name, session.transaction().save());
                 return Ok(nothing);
             }
-            Self::RollbackTo(name) => return settings.roll_back_to(name).map(|()| nothing),
+            Self::RollbackTo(name) => {
+                session.transaction().restore(&settings.roll_back_to(name)?);
+                return Ok(nothing);
+            }
             Self::Release(name) => return settings.release(name).map(|()| nothing),
             Self::ResetAll => {
                 let reset = |settings: &mut crate::engine::Settings| {

@@ -96,8 +96,8 @@ impl Service {
             }) => self.statements.planned(session, &handle)?,
             other => return Err(unsupported(&other)),
         };
-        self.statements.execute(session, planned).await?;
-        Ok(DoPutUpdateResult { record_count: 0 }.encode_to_vec())
+        let record_count = self.statements.execute(session, planned).await?;
+        Ok(DoPutUpdateResult { record_count }.encode_to_vec())
     }
 }
 

@@ -155,14 +155,14 @@ impl Statements {
         Ok(of_query(&self.engine, session, query?, schema, cancel))
     }
 
-    /// Executes a statement without a result.
-    pub(super) async fn execute(&self, session: &Session, planned: Planned) -> Result<(), Status> {
+    /// Executes a statement without rows as its result. Returns how many rows it has changed.
+    pub(super) async fn execute(&self, session: &Session, planned: Planned) -> Result<i64, Status> {
         if planned.returns_rows() {
-            let text = "this server changes no data; send statements with a result as queries";
+            let text = "the statement has rows as its result: send it as a query";
             return Err(QueryError::new(ErrorKind::NotSupported, text).into());
         }
-        self.engine.run(session, planned, ParamValues::List(Vec::new())).await?;
-        Ok(())
+        let running = self.engine.run(session, planned, ParamValues::List(Vec::new())).await?;
+        Ok(i64::try_from(running.changed_rows().await?).unwrap_or(i64::MAX))
     }
 
     /// Cancels the running executions of a statement, and all later ones.

@@ -29,6 +29,7 @@ fn code(kind: ErrorKind) -> Code {
         ErrorKind::UnknownTable => Code::NotFound,
         ErrorKind::NotAllowed => Code::PermissionDenied,
         ErrorKind::NotSupported => Code::Unimplemented,
+        ErrorKind::Conflict => Code::Aborted,
         ErrorKind::Cancelled => Code::Cancelled,
         ErrorKind::TimedOut => Code::DeadlineExceeded,
         ErrorKind::Memory | ErrorKind::Busy => Code::ResourceExhausted,

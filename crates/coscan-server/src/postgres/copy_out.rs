@@ -12,7 +12,6 @@ use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::copy_statements::CopyOut;
 use crate::postgres::row_forms::CopyForm;
 use crate::postgres::rows::{Rows, fields};
-use crate::queries::cancelled;
 
 /// The end of binary data, in place of the number of columns.
 const BINARY_TRAILER: &[u8] = &[0xff, 0xff];
@@ -26,11 +25,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         values: ParamValues,
     ) -> Result<(), Failure> {
         let (cancel, format) = (self.cancel_token(), copy.format());
-        let query = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(cancelled().into()),
-            query = self.engine.run(&self.session, planned.clone(), values) => query?,
-        };
+        let query = self.run_planned(planned.clone(), values).await?;
         let columns = fields(&query.schema, &format)?;
         let is_binary = copy.form == CopyForm::Binary;
         let formats = vec![i16::from(is_binary); columns.len()];

@@ -44,7 +44,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                     self.writer.add(&description(&described))?;
                 }
                 let cancel = self.cancel_token();
-                self.start_portal(name, &cancel).await?;
+                self.start_portal(name).await?;
                 let (sent, _) = self.send_portal(name, *rows_max, &cancel).await?;
                 format!("FETCH {sent}")
             }

@@ -24,7 +24,6 @@ use crate::postgres::prepared::{Portal, Prepared, Progress, format};
 use crate::postgres::rows::{Rows, description, fields};
 use crate::postgres::sqlstate::{NOT_IN_STATE, PROTOCOL_VIOLATION, PgError, SYNTAX};
 use crate::postgres::values::values;
-use crate::queries::cancelled;
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Answers a message of the extended protocol.
@@ -164,7 +163,13 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 _ => Err(PgError::new(NOT_IN_STATE, "the portal has run; bind it again").into()),
             };
         }
-        self.start_portal(name, &cancel).await?;
+        if planned.command.is_change() {
+            return match std::mem::replace(&mut portal.progress, Progress::Ended) {
+                Progress::NotStarted(values) => self.run_change(planned.clone(), values).await,
+                _ => Err(PgError::new(NOT_IN_STATE, "the portal has run; bind it again").into()),
+            };
+        }
+        self.start_portal(name).await?;
         match self.send_portal(name, rows_max, &cancel).await? {
             (sent, true) => Ok(self.complete(planned.command, sent)?),
             (_, false) => self.add(&PgWireBackendMessage::PortalSuspended(PortalSuspended::new())),
@@ -172,11 +177,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     }
 
     /// Starts the query of a portal, if it has not started.
-    pub(super) async fn start_portal(
-        &mut self,
-        name: &str,
-        cancel: &CancellationToken,
-    ) -> Result<(), Failure> {
+    pub(super) async fn start_portal(&mut self, name: &str) -> Result<(), Failure> {
         let portal = self.prepared.portal(name)?;
         let progress = std::mem::replace(&mut portal.progress, Progress::Ended);
         let (Progress::NotStarted(values), Some(planned)) = (&progress, &portal.prepared.planned)
@@ -185,14 +186,12 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             return Ok(());
         };
         let format = described(planned, &portal.format);
-        let query = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(cancelled().into()),
-            query = self.engine.run(&self.session, planned.clone(), values.clone()) => query?,
-        };
+        let (planned, values) = (planned.clone(), values.clone());
+        let described_as = fields(&planned.schema, &format)?;
+        let query = self.run_planned(planned, values).await?;
         let rows = Rows::new(query, &format)?;
-        rows.check(&fields(&planned.schema, &format)?)?;
-        portal.progress = Progress::Suspended(Box::new(rows), Instant::now());
+        rows.check(&described_as)?;
+        self.prepared.portal(name)?.progress = Progress::Suspended(Box::new(rows), Instant::now());
         Ok(())
     }
 

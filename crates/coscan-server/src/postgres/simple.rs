@@ -14,7 +14,6 @@ use crate::postgres::connection_statements::connection_statement;
 use crate::postgres::copy_statements::copy_statement;
 use crate::postgres::prepared::Prepared;
 use crate::postgres::rows::{Rows, description, fields};
-use crate::queries::cancelled;
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Runs all statements in a text, up to the first that fails.
@@ -54,13 +53,12 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     async fn run_all(&mut self, planned: Planned) -> Result<(), Failure> {
         let (cancel, command) = (self.cancel_token(), planned.command);
         self.begin_command(command)?;
+        if command.is_change() {
+            return self.run_change(planned, ParamValues::List(Vec::new())).await;
+        }
         let format = Format::UnifiedText;
         let described = fields(&planned.schema, &format)?;
-        let query = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(cancelled().into()),
-            query = self.engine.run(&self.session, planned, ParamValues::List(Vec::new())) => query?,
-        };
+        let query = self.run_planned(planned, ParamValues::List(Vec::new())).await?;
         let returns_rows = matches!(command, Command::Select | Command::Explain | Command::Show);
         if returns_rows {
             self.writer.add(&description(&described))?;

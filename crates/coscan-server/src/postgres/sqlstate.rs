@@ -64,6 +64,7 @@ fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::NotAllowed => "42501",
         ErrorKind::NotSupported => NOT_SUPPORTED,
         ErrorKind::DivisionByZero => "22012",
+        ErrorKind::Conflict => "40001",
         ErrorKind::Cancelled | ErrorKind::TimedOut => "57014",
         ErrorKind::Memory => "53200",
         ErrorKind::Busy => CONFIGURATION_LIMIT_EXCEEDED,

@@ -2,14 +2,16 @@
 
 use std::io;
 
+use datafusion::common::ParamValues;
 use datafusion::sql::sqlparser::ast::Statement;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{CommandComplete, TransactionStatus};
 use tokio::io::AsyncWrite;
 
-use crate::engine::Command;
-use crate::postgres::connection::Connection;
+use crate::engine::{Command, Planned};
+use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::sqlstate::{IN_FAILED_TRANSACTION, PgError};
+use crate::queries::{RunningQuery, cancelled};
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Checks that a statement is allowed. A failed transaction only accepts statements that end it.
@@ -41,11 +43,48 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         Ok(())
     }
 
+    /// Runs a statement, unless the client asks to cancel it. A COMMIT that fails has ended the transaction.
+    pub(super) async fn run_planned(
+        &mut self,
+        planned: Planned,
+        values: ParamValues,
+    ) -> Result<RunningQuery, Failure> {
+        let (cancel, command) = (self.cancel_token(), planned.command);
+        let run = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(cancelled()),
+            query = self.engine.run(&self.session, planned, values) => query,
+        };
+        if run.is_err() && command == Command::Commit {
+            self.transaction = TransactionStatus::Idle;
+            self.prepared.end_transaction(false);
+        }
+        Ok(run?)
+    }
+
+    /// Runs a statement that changes tables, and reports how many rows it has changed.
+    pub(super) async fn run_change(
+        &mut self,
+        planned: Planned,
+        values: ParamValues,
+    ) -> Result<(), Failure> {
+        let (cancel, command) = (self.cancel_token(), planned.command);
+        let query = self.run_planned(planned, values).await?;
+        let rows = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(cancelled().into()),
+            rows = query.changed_rows() => rows?,
+        };
+        Ok(self.complete(command, usize::try_from(rows).unwrap_or(usize::MAX))?)
+    }
+
     /// Reports the end of a statement to the client, and applies its effect on the connection.
     pub(super) fn complete(&mut self, command: Command, rows: usize) -> io::Result<()> {
         let mut tag = command.name().to_owned();
         match command {
             Command::Select => tag = format!("SELECT {rows}"),
+            Command::Insert => tag = format!("INSERT 0 {rows}"),
+            command if command.counts_rows() => tag = format!("{} {rows}", command.name()),
             Command::Begin => self.transaction = TransactionStatus::Transaction,
             Command::Commit | Command::Rollback => {
                 let is_failed = self.transaction == TransactionStatus::Error;

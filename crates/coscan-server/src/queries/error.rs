@@ -30,6 +30,8 @@ pub enum ErrorKind {
     NotSupported,
     /// Division by zero.
     DivisionByZero,
+    /// Another transaction changed the same row and committed first.
+    Conflict,
     /// The query was cancelled, or its client disconnected.
     Cancelled,
     /// The query exceeded a time limit.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{SchemaRef, UInt64Type};
 use futures::stream::BoxStream;
 use futures::task::AtomicWaker;
 use futures::{Stream, StreamExt, stream};
@@ -56,6 +56,20 @@ impl RunningQuery {
         let batches = stream::iter(batches).map(Ok).boxed();
         let shared = Shared::new(Active { batches, registration: None });
         Self { id: None, schema, shared, _watched: None }
+    }
+
+    /// The number of rows that a statement has changed, once it has ended.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub(crate) async fn changed_rows(mut self) -> Result<u64, QueryError> {
+        let mut rows = 0;
+        while let Some(batch) = self.next().await.transpose()? {
+            let counts = batch.columns().first();
+            let counts = counts.and_then(|counts| counts.as_primitive_opt::<UInt64Type>());
+            rows += counts.into_iter().flat_map(|counts| counts.iter().flatten()).sum::<u64>();
+        }
+        Ok(rows)
     }
 
     /// Creates the result of an admitted query, which has to end before `deadline`.

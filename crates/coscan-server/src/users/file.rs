@@ -4,6 +4,7 @@
 //! [users.ann]
 //! verifier = "SCRAM-SHA-256$4096:…"
 //! tables = ["lineitem", "orders"]   # or "*"
+//! writes = ["orders"]               # or "*"; by default none
 //! weight = 2
 //! admin = false
 //! ```
@@ -61,6 +62,8 @@ struct Entry {
     verifier: String,
     #[serde(default)]
     tables: Tables,
+    #[serde(default)]
+    writes: Tables,
     #[serde(default = "one")]
     weight: u32,
     #[serde(default)]
@@ -118,14 +121,17 @@ fn user(name: String, entry: Entry) -> Result<User, String> {
     if entry.weight == 0 {
         return Err("weight is 0; it must be at least 1".to_owned());
     }
-    let tables = match entry.tables {
-        Tables::Pattern(pattern) if pattern == "*" => Granted::All,
-        Tables::Pattern(_) => {
-            return Err(r#"tables is a list of names, or "*" for all"#.to_owned());
-        }
-        Tables::Names(names) => Granted::Only(names),
-    };
-    Ok(User { name, tables, weight: entry.weight, admin: entry.admin, verifier: Some(verifier) })
+    let (tables, writes) = (granted("tables", entry.tables)?, granted("writes", entry.writes)?);
+    let (weight, admin) = (entry.weight, entry.admin);
+    Ok(User { name, tables, writes, weight, admin, verifier: Some(verifier) })
+}
+
+fn granted(setting: &str, tables: Tables) -> Result<Granted, String> {
+    match tables {
+        Tables::Pattern(pattern) if pattern == "*" => Ok(Granted::All),
+        Tables::Pattern(_) => Err(format!(r#"{setting} is a list of names, or "*" for all"#)),
+        Tables::Names(names) => Ok(Granted::Only(names)),
+    }
 }
 
 /// The text to add to a users file for a new user, who may read these tables, or all if the list is empty.
@@ -170,6 +176,9 @@ mod tests {
         assert!(ann.verifier().unwrap().accepts("secret"));
         assert!(bob.tables.includes("b c") && !bob.tables.includes("c"));
         assert!(bob.weight == 1 && !bob.admin);
+        assert_eq!((&ann.writes, &bob.writes), (&Granted::none(), &Granted::none()));
+        let writer = parse(&format!("{some}writes = ['a']")).unwrap();
+        assert!(writer["bob"].writes.includes("a") && !writer["bob"].writes.includes("b c"));
     }
 
     #[test]

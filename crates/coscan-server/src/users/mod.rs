@@ -27,6 +27,9 @@ pub struct User {
     pub name: String,
     /// The tables that the user can see. All others are hidden.
     pub tables: Granted,
+    /// The tables of the server's database that the user may change, among those that the user can see. With
+    /// [`Granted::All`], also which tables there are.
+    pub writes: Granted,
     /// The weight of the user's queries, at least 1. The user's sessions may set lower weights.
     pub weight: u32,
     /// Whether the user sees and cancels the queries of other users.
@@ -49,7 +52,7 @@ impl User {
     }
 }
 
-/// The tables that a user may read.
+/// Tables that a user may read, or change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Granted {
     /// All tables of the server, including those added later.
@@ -59,7 +62,13 @@ pub enum Granted {
 }
 
 impl Granted {
-    /// Whether the user may read a table.
+    /// No tables.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::Only(BTreeSet::new())
+    }
+
+    /// Whether a table is one of them.
     #[must_use]
     pub fn includes(&self, table: &str) -> bool {
         match self {
@@ -199,6 +208,7 @@ impl Users {
             Accounts::Anyone => Some(Arc::new(User {
                 name: name.to_owned(),
                 tables: Granted::All,
+                writes: Granted::none(),
                 weight: 1,
                 admin: true,
                 verifier: None,

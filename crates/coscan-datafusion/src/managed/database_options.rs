@@ -1,0 +1,27 @@
+//! How a database keeps its files.
+
+use std::time::Duration;
+
+/// How a database keeps its files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DatabaseOptions {
+    /// Whether changes are written to new files in the background, when scans pay for them more than the files cost, and
+    /// the log is cut.
+    pub background: bool,
+    /// The most bytes that checkpoints in the background and those of [`ManagedDatabase::checkpoint`](crate::ManagedDatabase::checkpoint) write in a second;
+    /// `None` for no limit.
+    pub checkpoint_bytes_per_second: Option<u64>,
+    /// How long files are kept that a checkpoint has replaced, for readers in other processes and backups.
+    pub retention: Duration,
+}
+
+impl Default for DatabaseOptions {
+    /// In the background, at 100 MB a second, and files are kept for a week.
+    fn default() -> Self {
+        Self {
+            background: true,
+            checkpoint_bytes_per_second: Some(100_000_000),
+            retention: Duration::from_secs(7 * 24 * 60 * 60),
+        }
+    }
+}
