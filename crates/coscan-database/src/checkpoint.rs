@@ -1,6 +1,6 @@
 //! Checkpoints: new files with the rows of a table as it was when the checkpoint began.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use coscan_wal::Lsn;
@@ -8,7 +8,7 @@ use coscan_wal::Lsn;
 use crate::commit::PendingCommit;
 use crate::database::Database;
 use crate::error::Error;
-use crate::log::Record;
+use crate::log::{EncodedFiles, Record, rows_now};
 use crate::rewrite::{FileRewrite, TableRewrite, follow, rewritten};
 use crate::state::{Commit, DatabaseVersion, Snapshot};
 use crate::table::{DataFile, FileId, RetiredFile, TableId};
@@ -79,41 +79,56 @@ impl<V: Clone + PartialEq> Checkpoint<V> {
 
     /// Makes the new files those of the table. `now` is the time since which the replaced ones are retired.
     ///
-    /// Time under the lock grows with what was changed since the checkpoint began, and with the number of files.
+    /// What was changed since the checkpoint began is carried into the new files without the lock, but for the last of it. Time
+    /// under the lock grows with the number of files, and with the bytes of the record.
     ///
     /// # Errors
-    /// [`Error::NoSuchTable`] if the table was dropped, [`Error::NoSuchFile`] if another checkpoint has replaced a file, and
+    /// [`Error::NoSuchTable`] if the table was dropped, [`Error::NoSuchFile`] if another checkpoint has replaced a part of it, and
     /// [`Error::Log`] if the log has failed. The table has its old files then.
     pub fn start_commit(self, now: u64) -> Result<PendingCommit<V>, Error> {
-        let Self { database, snapshot, table, version, mut rewrites } = self;
+        let Self { database, snapshot, table, mut rewrites, .. } = self;
         if rewrites.is_empty() {
             return Ok(PendingCommit::new(database, snapshot.lsn()));
         }
-        let mut carried = snapshot.lsn();
+        let format = database.value_format();
+        let (mut carried, mut encoded) = (snapshot.lsn(), EncodedFiles::default());
+        let has_inserted = rewrites.iter().any(FileRewrite::has_inserted);
+        let mut follow = |latest: &TableVersion<V>, since: &[Arc<Commit<V>>]| {
+            let mut others = since.iter().filter_map(|commit| commit.rewrite_of(table));
+            if has_inserted && others.any(TableRewrite::has_inserted) {
+                return Err(Error::NoSuchFile); // Another checkpoint has written the same rows.
+            }
+            let writes = since.iter().filter_map(|commit| commit.writes.get(&table));
+            let writes: Vec<_> = writes.collect();
+            follow(&mut rewrites, latest, &writes, |id, changes, rows| {
+                if let Some(format) = format {
+                    encoded.add(id, &rows_now(changes, rows), format);
+                }
+            })?;
+            Ok::<_, Error>(writes.iter().map(|writes| writes.rows()).sum::<u64>())
+        };
         for _ in 0..ROUNDS_MAX {
             let (latest, since) = {
                 let state = database.state().lock();
                 (state.latest.clone(), state.commits_after(carried))
             };
             carried = latest.lsn;
-            follow(&mut rewrites, latest.version(table)?)?;
-            let writes = since.iter().filter_map(|commit| commit.writes.get(&table));
-            if writes.map(|writes| writes.rows()).sum::<u64>() <= FEW_ROWS {
+            if follow(latest.version(table)?, &since)? <= FEW_ROWS {
                 break;
             }
         }
         let mut state = database.state().lock();
         let latest = state.latest.version(table)?;
-        follow(&mut rewrites, latest)?;
+        follow(latest, &state.commits_after(carried))?;
         let after = rewritten(latest, &rewrites);
-        let old: Vec<_> = rewrites.iter().flat_map(FileRewrite::replaced).collect();
-        let old: Vec<_> = old.into_iter().filter_map(|id| latest.file(id)).cloned().collect();
-        let record = database.encoded(|| Record::of_checkpoint(table, &version, &rewrites, now));
+        let replaced: BTreeSet<_> = rewrites.iter().flat_map(FileRewrite::replaced).collect();
+        let old = latest.files().iter().filter(|file| replaced.contains(&file.id));
+        let old: Vec<_> = old.map(|file| (file.id, Arc::clone(&file.file.path))).collect();
+        let record = database.encoded(|| Record::of_checkpoint(table, &rewrites, encoded, now));
         let lsn = database.submit(state.latest.lsn, record)?;
-        let mut retired = Vec::clone(&state.latest.retired);
-        retired.extend(old.into_iter().map(|file| RetiredFile {
-            id: file.id,
-            path: file.file.path,
+        state.retired.extend(old.into_iter().map(|(id, path)| RetiredFile {
+            id,
+            path,
             since: now,
             lsn,
         }));
@@ -122,8 +137,8 @@ impl<V: Clone + PartialEq> Checkpoint<V> {
             *latest = after.clone();
         }
         let rewrite = Some((table, TableRewrite { after, files: rewrites }));
-        let commit = Commit { lsn, writes: std::collections::BTreeMap::new(), rewrite };
-        state.advance(DatabaseVersion { lsn, tables, retired: Arc::new(retired) }, commit);
+        let commit = Commit { lsn, writes: BTreeMap::new(), rewrite };
+        state.advance(DatabaseVersion { lsn, tables }, commit);
         drop(state);
         Ok(PendingCommit::new(database, lsn))
     }
@@ -140,10 +155,7 @@ impl<V: Clone + PartialEq> Database<V> {
         before: u64,
     ) -> Result<(PendingCommit<V>, Vec<RetiredFile>), Error> {
         let mut state = self.state().lock();
-        let oldest = state.oldest();
-        let is_forgotten = |file: &RetiredFile| file.since <= before && file.lsn <= oldest;
-        let retired = state.latest.retired.iter().cloned();
-        let (forgotten, left): (Vec<_>, Vec<_>) = retired.partition(is_forgotten);
+        let forgotten = state.take_retired(before);
         if forgotten.is_empty() {
             let lsn = state.visible.lsn;
             drop(state);
@@ -154,9 +166,9 @@ impl<V: Clone + PartialEq> Database<V> {
             ..Record::default()
         });
         let lsn = self.submit(state.latest.lsn, record)?;
-        let (tables, retired) = (Arc::clone(&state.latest.tables), Arc::new(left));
-        let commit = Commit { lsn, writes: std::collections::BTreeMap::new(), rewrite: None };
-        state.advance(DatabaseVersion { lsn, tables, retired }, commit);
+        let tables = Arc::clone(&state.latest.tables);
+        let commit = Commit { lsn, writes: BTreeMap::new(), rewrite: None };
+        state.advance(DatabaseVersion { lsn, tables }, commit);
         drop(state);
         Ok((PendingCommit::new(self.clone(), lsn), forgotten))
     }
@@ -164,6 +176,6 @@ impl<V: Clone + PartialEq> Database<V> {
     /// The files that checkpoints have replaced and that were not forgotten.
     #[must_use]
     pub fn retired(&self) -> Vec<RetiredFile> {
-        Vec::clone(&self.state().lock().visible.retired)
+        self.state().lock().retired.iter().cloned().collect()
     }
 }

@@ -222,9 +222,8 @@ impl<V: Clone + PartialEq> Database<V> {
     ) -> Result<PendingCommit<V>, Error> {
         let lsn = self.submit(state.latest.lsn, record)?;
         let tables = changes.tables_after(&state.latest, versions);
-        let retired = Arc::clone(&state.latest.retired);
         let commit = Commit { lsn, writes, rewrite: None };
-        state.advance(DatabaseVersion { lsn, tables, retired }, commit);
+        state.advance(DatabaseVersion { lsn, tables }, commit);
         Ok(PendingCommit::new(self.clone(), lsn))
     }
 }

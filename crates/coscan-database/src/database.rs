@@ -10,7 +10,7 @@ use coscan_wal::{Disk, GroupCommit, Log, LogError, LogOptions, Lsn, Recovery, To
 use crate::error::Error;
 use crate::log::{Record, Replay, ValueFormat, read_state, remove_old_states, write_state};
 use crate::state::SharedState;
-use crate::table::{FileId, Table, TableId};
+use crate::table::{FileId, RetiredFile, Table, TableId};
 
 /// Tables that change. A clone is the same database.
 #[derive(Clone)]
@@ -83,7 +83,8 @@ impl<V: Clone> Database<V> {
 
     fn of(replay: Replay<V>, lsn: Lsn, log: Option<DatabaseLog<V>>) -> Self {
         let [next_table, next_file, next_insert] = replay.next_numbers().map(AtomicU64::new);
-        let state = Arc::new(SharedState::new(replay.into_version(lsn)));
+        let (version, retired) = replay.into_version(lsn);
+        let state = Arc::new(SharedState::new(version, retired));
         Self { shared: Arc::new(Shared { state, log, next_table, next_file, next_insert }) }
     }
 
@@ -152,6 +153,11 @@ impl<V: Clone> Database<V> {
         &self.shared.state
     }
 
+    /// The format of values in the log; `None` in memory.
+    pub(crate) fn value_format(&self) -> Option<ValueFormat<V>> {
+        self.shared.log.as_ref().map(|log| log.format)
+    }
+
     /// A record as the log has it; `None` in memory.
     pub(crate) fn encoded(&self, record: impl FnOnce() -> Record<V>) -> Option<Vec<u8>> {
         self.shared.log.as_ref().map(|log| record().encode(log.format))
@@ -171,7 +177,7 @@ impl<V: Clone> Database<V> {
         Ok(lsn)
     }
 
-    /// The bytes of the log that opening the database replays; 0 in memory.
+    /// About the bytes of the log that opening the database replays; 0 in memory.
     #[must_use]
     pub fn replayed_bytes(&self) -> u64 {
         self.shared.log.as_ref().map_or(0, |log| log.bytes.load(Ordering::Relaxed))
@@ -182,19 +188,29 @@ impl<V: Clone> Database<V> {
     /// memory this does nothing.
     ///
     /// # Errors
-    /// [`Error::State`] if the file cannot be written: then the log stays as it was. [`Error::Log`] if the log has failed.
+    /// [`Error::WriteState`] if the file cannot be written: then the log stays as it was. [`Error::Log`] if the log has failed.
     pub fn write_state(&self) -> Result<(), Error> {
         let Some(log) = &self.shared.log else { return Ok(()) };
         let mut last = log.last_state.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = log.bytes.load(Ordering::Relaxed);
-        let version = self.state().lock().visible.clone();
+        let (version, retired) = {
+            let state = self.state().lock();
+            (state.visible.clone(), state.retired.clone())
+        };
         if version.lsn == *last {
             return Ok(());
         }
+        let is_retired = |file: &RetiredFile| file.lsn <= version.lsn;
+        let retired: Vec<_> = retired.into_iter().filter(is_retired).collect();
         let Shared { next_table, next_file, next_insert, .. } = &*self.shared;
         let next =
             [next_table, next_file, next_insert].map(|number| number.load(Ordering::Relaxed));
-        write_state(&*log.disk, &version, next, log.format)?;
+        let written = write_state(&*log.disk, (&version, &retired), next, log.format);
+        if let Err(error) = written {
+            // The error of writing is the one to be told.
+            drop(remove_old_states(&*log.disk));
+            return Err(error);
+        }
         *last = version.lsn;
         log.bytes.fetch_sub(bytes, Ordering::Relaxed);
         log.log.cut_before(version.lsn.next())?;

@@ -56,6 +56,16 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// The state of the database cannot be written to a file. The log stays as it was.
+    #[error(
+        "cannot write {path}: {reason}. Nothing is lost, but the log grows: check the disk and its free space"
+    )]
+    WriteState {
+        /// The file, relative to the root of the disk.
+        path: String,
+        /// The reason that the disk gave.
+        reason: String,
+    },
     /// The new file of a checkpoint has not as many rows as those that it replaces.
     #[error("a checkpoint has written {written} rows instead of {expected}: nothing was replaced")]
     WrongRowCount {

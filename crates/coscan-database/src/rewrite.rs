@@ -1,12 +1,15 @@
 //! Files that a checkpoint replaces by new ones with the same rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_pdt::{FileChanges, RowMap, Sid};
 
 use crate::error::Error;
+use crate::log::{runs, stable_rows};
 use crate::table::{DataFile, FileId};
+use crate::table_transaction::TableWrites;
 use crate::version::{ChangedFile, TablePart, TableVersion};
 
 /// What a checkpoint did to a table, for transactions that began before it.
@@ -24,6 +27,8 @@ pub(crate) struct FileRewrite<V: Clone> {
     pub(crate) file: Option<DataFile>,
     /// What it replaces, in the order of its rows.
     pub(crate) sources: Vec<Source<V>>,
+    /// The inserted rows that are in it, as runs of their numbers.
+    pub(crate) folded: Vec<Range<u64>>,
     /// The changes of its rows since they were written. The rows that were inserted since are in its tail, if it has those
     /// that were inserted before.
     pub(crate) changes: FileChanges<V>,
@@ -67,15 +72,17 @@ impl<V: Clone> FileRewrite<V> {
         for &id in &part.files {
             add(Some(id), &table.file(id).ok_or(Error::NoSuchFile)?.changes);
         }
+        let mut folded = Vec::new();
         if part.inserted {
             add(None, table.inserted());
+            folded = runs(table.inserted().tail().map(|insert| insert.id().0));
         }
         let written = file.as_ref().map_or(0, |(_, file)| file.rows);
         if written != expected {
             return Err(Error::WrongRowCount { written, expected });
         }
         let (id, file) = file.unzip();
-        Ok(Self { id, file, sources, changes: FileChanges::new(expected) })
+        Ok(Self { id, file, sources, folded, changes: FileChanges::new(expected) })
     }
 
     /// Whether it has the rows that no file had.
@@ -95,23 +102,38 @@ impl<V: Clone> FileRewrite<V> {
     }
 }
 
-/// Carries what was changed meanwhile into the new files. Time grows with that, and with the number of files.
+/// Carries what was changed meanwhile into the new files, and hands over which of their rows are changed thereby. `since` are
+/// the rows that each commit wrote meanwhile. Time grows with that, and with the number of files.
 ///
 /// # Errors
 /// [`Error::NoSuchFile`] if something else has replaced a file.
 pub(crate) fn follow<V: Clone + PartialEq>(
     rewrites: &mut [FileRewrite<V>],
     latest: &TableVersion<V>,
+    since: &[&TableWrites],
+    mut changed: impl FnMut(FileId, &FileChanges<V>, BTreeSet<Sid>),
 ) -> Result<(), Error> {
     let files: BTreeMap<_, _> = latest.files().iter().map(|file| (file.id, file)).collect();
-    for FileRewrite { sources, changes, .. } in rewrites {
+    for FileRewrite { id: new, sources, changes, .. } in rewrites {
+        let mut written = BTreeSet::new();
         for Source { id, map, last } in sources {
+            for writes in since {
+                let writes = match id {
+                    Some(id) => writes.files.get(id),
+                    None => Some(&writes.inserted),
+                };
+                let mapped = writes.map(|writes| map.map_writes(writes));
+                written.extend(mapped.iter().flat_map(stable_rows));
+            }
             let now = match id {
                 Some(id) => &files.get(id).ok_or(Error::NoSuchFile)?.changes,
                 None => latest.inserted(),
             };
             map.carry(last, now, changes)?;
             *last = FileChanges::clone(now);
+        }
+        if let Some(id) = new.filter(|_| !written.is_empty()) {
+            changed(id, changes, written);
         }
     }
     Ok(())

@@ -17,8 +17,6 @@ use crate::version::TableVersion;
 pub(crate) struct DatabaseVersion<V: Clone> {
     pub(crate) lsn: Lsn,
     pub(crate) tables: Arc<BTreeMap<TableId, (Table, TableVersion<V>)>>,
-    /// The files that checkpoints have replaced and that are still there.
-    pub(crate) retired: Arc<Vec<RetiredFile>>,
 }
 
 impl<V: Clone> DatabaseVersion<V> {
@@ -49,6 +47,9 @@ pub(crate) struct State<V: Clone> {
     pub(crate) latest: DatabaseVersion<V>,
     /// The tables after the last durable commit, which new transactions see.
     pub(crate) visible: DatabaseVersion<V>,
+    /// The files that checkpoints have replaced and that are still there, the first ones first. Those of commits that are
+    /// not durable yet are among them.
+    pub(crate) retired: VecDeque<RetiredFile>,
     /// The tables after each commit that is not durable yet.
     pending: VecDeque<DatabaseVersion<V>>,
     /// The commits that running transactions may conflict with, in order.
@@ -68,10 +69,11 @@ pub(crate) struct Snapshot<V: Clone> {
 
 impl<V: Clone> SharedState<V> {
     /// A state without a past.
-    pub(crate) fn new(latest: DatabaseVersion<V>) -> Self {
+    pub(crate) fn new(latest: DatabaseVersion<V>, retired: VecDeque<RetiredFile>) -> Self {
         Self(Mutex::new(State {
             visible: latest.clone(),
             latest,
+            retired,
             pending: VecDeque::new(),
             commits: VecDeque::new(),
             snapshots: BTreeMap::new(),
@@ -116,6 +118,14 @@ impl<V: Clone> State<V> {
     pub(crate) fn commits_after(&self, seen: Lsn) -> Vec<Arc<Commit<V>>> {
         let first = self.commits.partition_point(|commit| commit.lsn <= seen);
         self.commits.range(first..).cloned().collect()
+    }
+
+    /// Takes the files that were retired at a time or before and that no running transaction reads, up to the first one
+    /// that has to stay.
+    pub(crate) fn take_retired(&mut self, before: u64) -> Vec<RetiredFile> {
+        let oldest = self.oldest();
+        let is_over = |file: &mut RetiredFile| file.since <= before && file.lsn <= oldest;
+        std::iter::from_fn(|| self.retired.pop_front_if(is_over)).collect()
     }
 
     /// The last commit that all running transactions see.

@@ -26,6 +26,11 @@ impl Publication {
     /// If the disk refuses.
     pub fn create(disk: &dyn Disk, path: &str) -> io::Result<Self> {
         let temporary = format!("{path}{TEMPORARY}");
+        // It may be a second name of a published file, which creating it would empty.
+        match disk.remove(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let file = disk.create(&temporary)?;
         Ok(Self { path: path.into(), temporary, file })
     }
@@ -42,10 +47,9 @@ impl Publication {
     /// `AlreadyExists` if something has the name: it stays as it is. Or if the disk fails: then the file may have the name or
     /// not, and after a crash, too; but if it has the name, it is whole.
     pub fn publish(self, disk: &dyn Disk) -> io::Result<Box<dyn DiskFile>> {
-        self.file.sync()?;
-        let linked = disk.link(&self.temporary, &self.path);
-        disk.remove(&self.temporary)?;
-        linked?;
+        let linked = self.file.sync().and_then(|()| disk.link(&self.temporary, &self.path));
+        let removed = disk.remove(&self.temporary);
+        linked.and(removed)?;
         disk.sync_directory(parent(&self.path))?;
         Ok(self.file)
     }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_pdt::{FileChanges, RowId, Sid, Transaction};
+use coscan_pdt::{FileChanges, RowId, Sid, Transaction, WriteSet};
 
-use super::record::{Record, Replaced, StoredRow, StoredRows, TableRecord};
+use super::record::{EncodedFiles, Record, Replaced, StoredRow, StoredRows, TableRecord};
 use crate::rewrite::FileRewrite;
 use crate::table::TableId;
 use crate::table_transaction::TableTransaction;
-use crate::version::TableVersion;
 
 /// The changes of a transaction in a table. They are the same on every later version, since nobody else wrote the rows.
 pub(crate) fn table_changes<V: Clone>(
@@ -27,31 +26,46 @@ pub(crate) fn table_changes<V: Clone>(
 }
 
 impl<V: Clone> Record<V> {
-    /// A checkpoint of a table, which was `before` when it began.
+    /// A checkpoint of a table, with the rows of new files that were changed since they were written.
     pub(crate) fn of_checkpoint(
         table: TableId,
-        before: &TableVersion<V>,
         rewrites: &[FileRewrite<V>],
+        encoded_files: EncodedFiles,
         now: u64,
     ) -> Self {
-        let mut record = TableRecord { retired_since: now, ..TableRecord::new(table) };
+        let new = TableRecord::new(table);
+        let mut record = TableRecord { retired_since: now, encoded_files, ..new };
         for rewrite in rewrites {
             let mut by = rewrite.id.zip(rewrite.file.clone());
             record.replaced.extend(rewrite.replaced().map(|id| Replaced { id, by: by.take() }));
             record.added.extend(by);
-            if rewrite.has_inserted() {
-                record.folded = runs(before.inserted().tail().map(|insert| insert.id().0));
-            }
-            let rows = changed_rows(&rewrite.changes);
-            record.files.extend(rewrite.id.filter(|_| !rows.is_empty()).map(|id| (id, rows)));
+            record.folded.extend(rewrite.folded.iter().cloned());
         }
         Self { changed: vec![record], ..Self::default() }
     }
 }
 
-/// The rows of a file that are not as the file has them.
-pub(super) fn changed_rows<V: Clone>(changes: &FileChanges<V>) -> StoredRows<V> {
-    let all = changes.range(Sid(0)..Sid(changes.row_count()));
+/// Rows of a file as they are now.
+pub(crate) fn rows_now<V: Clone>(
+    changes: &FileChanges<V>,
+    rows: impl IntoIterator<Item = Sid>,
+) -> StoredRows<V> {
+    let rows = rows.into_iter().map(|sid| match changes.is_deleted(sid) {
+        true => (sid, StoredRow::Deleted),
+        false => {
+            let cells = changes.row_patches(sid);
+            (
+                sid,
+                StoredRow::Patched(cells.map(|(column, value)| (column, value.clone())).collect()),
+            )
+        }
+    });
+    rows.collect()
+}
+
+/// The rows of a part of a file that are not as the file has them.
+pub(super) fn changed_rows<V: Clone>(changes: &FileChanges<V>, part: Range<Sid>) -> StoredRows<V> {
+    let all = changes.range(part);
     let mut rows: BTreeMap<Sid, StoredRow<V>> =
         all.deleted().map(|sid| (sid, StoredRow::Deleted)).collect();
     for column in all.patched_columns() {
@@ -66,7 +80,7 @@ pub(super) fn changed_rows<V: Clone>(changes: &FileChanges<V>) -> StoredRows<V> 
 }
 
 /// Ascending numbers as runs of consecutive ones.
-fn runs(numbers: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+pub(crate) fn runs(numbers: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
     let mut runs: Vec<Range<u64>> = Vec::new();
     for number in numbers {
         match runs.last_mut() {
@@ -78,16 +92,15 @@ fn runs(numbers: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
 }
 
 fn stored_rows<V: Clone>(file: &Transaction<V>) -> StoredRows<V> {
-    let rows = file.writes().iter().filter_map(|row| match row {
-        RowId::Stable(sid) if file.changes().is_deleted(sid) => Some((sid, StoredRow::Deleted)),
-        RowId::Stable(sid) => {
-            let cells = file.changes().row_patches(sid);
-            let cells = cells.map(|(column, value)| (column, value.clone()));
-            Some((sid, StoredRow::Patched(cells.collect())))
-        }
+    rows_now(file.changes(), stable_rows(file.writes()))
+}
+
+/// The rows of a file among those that were written.
+pub(crate) fn stable_rows(writes: &WriteSet) -> impl Iterator<Item = Sid> {
+    writes.iter().filter_map(|row| match row {
+        RowId::Stable(sid) => Some(sid),
         RowId::Insert(_) => None,
-    });
-    rows.collect()
+    })
 }
 
 fn inserted_rows<V: Clone>(

@@ -7,9 +7,9 @@ mod record;
 mod replay;
 mod state_file;
 
-pub(crate) use changes::table_changes;
+pub(crate) use changes::{rows_now, runs, stable_rows, table_changes};
 pub use encoding::{Reader, ValueFormat, put_bytes, put_number};
-pub(crate) use record::Record;
+pub(crate) use record::{EncodedFiles, Record};
 pub(crate) use replay::Replay;
 pub(crate) use state_file::{
     read as read_state, remove_old as remove_old_states, write as write_state,

@@ -32,12 +32,29 @@ pub(crate) struct TableRecord<V> {
     pub(crate) retired_since: u64,
     /// The files that were added, in order.
     pub(crate) added: Vec<(FileId, DataFile)>,
-    /// The changed rows of each file, ascending.
+    /// The changed rows of each file, ascending. Later ones of a file replace earlier ones.
     pub(crate) files: Vec<(FileId, StoredRows<V>)>,
+    /// More of them, encoded already.
+    pub(crate) encoded_files: EncodedFiles,
     /// The inserted rows that are in files now, as runs of their numbers. Some may have been deleted since.
     pub(crate) folded: Vec<Range<u64>>,
     /// The inserted rows that are new or changed; `None` for those that were deleted.
     pub(crate) inserted: Vec<(InsertId, Option<Arc<[V]>>)>,
+}
+
+/// Changed rows of files, encoded one after the other.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(crate) struct EncodedFiles {
+    count: u64,
+    bytes: Vec<u8>,
+}
+
+impl EncodedFiles {
+    /// Adds changed rows of a file.
+    pub(crate) fn add<V>(&mut self, id: FileId, rows: &StoredRows<V>, format: ValueFormat<V>) {
+        self.count += 1;
+        put_rows(&mut self.bytes, id, rows, format);
+    }
 }
 
 /// A file that a checkpoint has replaced.
@@ -76,6 +93,7 @@ impl<V> TableRecord<V> {
             retired_since: 0,
             added: Vec::new(),
             files: Vec::new(),
+            encoded_files: EncodedFiles::default(),
             folded: Vec::new(),
             inserted: Vec::new(),
         }
@@ -124,24 +142,9 @@ impl<V> TableRecord<V> {
         });
         put_number(out, self.retired_since);
         put_list(out, &self.added, put_file);
-        put_list(out, &self.files, |out, (id, rows)| {
-            put_number(out, id.0);
-            let mut next = 0;
-            put_list(out, rows, |out, (sid, row)| {
-                put_number(out, sid.0 - next); // Neighbours take one byte.
-                next = sid.0;
-                match row {
-                    StoredRow::Deleted => put_number(out, 0),
-                    StoredRow::Patched(cells) => {
-                        put_number(out, cells.len() as u64 + 1);
-                        for (column, value) in cells {
-                            put_number(out, u64::from(*column));
-                            (format.encode)(value, out);
-                        }
-                    }
-                }
-            });
-        });
+        put_number(out, self.files.len() as u64 + self.encoded_files.count);
+        self.files.iter().for_each(|(id, rows)| put_rows(out, *id, rows, format));
+        out.extend_from_slice(&self.encoded_files.bytes);
         put_list(out, &self.folded, |out, run| {
             put_number(out, run.start);
             put_number(out, run.end - run.start);
@@ -177,6 +180,7 @@ impl<V> TableRecord<V> {
                 })?;
                 Some((id, rows))
             })?,
+            encoded_files: EncodedFiles::default(),
             folded: reader.list(|reader| {
                 let start = reader.number()?;
                 Some(start..start.checked_add(reader.number()?)?)
@@ -193,6 +197,25 @@ impl<V> TableRecord<V> {
             })?,
         })
     }
+}
+
+fn put_rows<V>(out: &mut Vec<u8>, id: FileId, rows: &StoredRows<V>, format: ValueFormat<V>) {
+    put_number(out, id.0);
+    let mut next = 0;
+    put_list(out, rows, |out, (sid, row)| {
+        put_number(out, sid.0 - next); // Neighbours take one byte.
+        next = sid.0;
+        match row {
+            StoredRow::Deleted => put_number(out, 0),
+            StoredRow::Patched(cells) => {
+                put_number(out, cells.len() as u64 + 1);
+                for (column, value) in cells {
+                    put_number(out, u64::from(*column));
+                    (format.encode)(value, out);
+                }
+            }
+        }
+    });
 }
 
 fn put_file(out: &mut Vec<u8>, (id, file): &(FileId, DataFile)) {

@@ -1,6 +1,6 @@
 //! Records as a database again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use coscan_pdt::{FileChanges, Insert, InsertId, Place, Sid};
@@ -145,9 +145,8 @@ impl<V: Clone> Replay<V> {
         Ok(())
     }
 
-    /// The database as it is now, after the record of this number.
-    pub(crate) fn into_version(self, lsn: Lsn) -> DatabaseVersion<V> {
-        let retired = Arc::new(self.retired);
+    /// The database as it is now, after the record of this number, and the files that are retired.
+    pub(crate) fn into_version(self, lsn: Lsn) -> (DatabaseVersion<V>, VecDeque<RetiredFile>) {
         let tables =
             self.tables.into_iter().map(|(id, ReplayedTable { table, files, inserted })| {
                 let files = files.into_iter().map(|(id, file, changes)| {
@@ -156,7 +155,7 @@ impl<V: Clone> Replay<V> {
                 });
                 (id, (table, TableVersion::new(files.collect(), Arc::new(inserted))))
             });
-        DatabaseVersion { lsn, tables: Arc::new(tables.collect()), retired }
+        (DatabaseVersion { lsn, tables: Arc::new(tables.collect()) }, self.retired.into())
     }
 }
 

@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
+use coscan_pdt::Sid;
 use coscan_wal::{Disk, DiskFile, Lsn, Publication};
 
 use super::changes::changed_rows;
@@ -23,11 +24,17 @@ const FORMAT: u8 = 1;
 
 const PREFIX: &str = "state-";
 
-/// How many rows a record of the state has.
-const RECORD_ROWS: usize = 1 << 16;
+/// How many rows a record of the state has at most.
+const RECORD_ROWS: usize = 4096;
+
+/// How many rows of a file are searched for changes at once.
+const FILE_ROWS: u64 = 1 << 20;
 
 /// The length and the checksum of a frame.
-const FRAME_HEADER_BYTES: usize = 8;
+const FRAME_HEADER_BYTES: u64 = 12;
+
+/// More tables, files or inserted rows than a database ever has.
+const NUMBER_MAX: u64 = 1 << 62;
 
 /// The name of the state after a commit.
 fn name_of(lsn: Lsn) -> String {
@@ -39,8 +46,10 @@ fn states(disk: &dyn Disk) -> Result<Vec<Lsn>, Error> {
     let names = disk.list("").map_err(|error| failed("", "cannot be listed", &error))?;
     let mut states: Vec<_> = names
         .iter()
-        .filter_map(|name| name.strip_prefix(PREFIX)?.parse().ok().map(Lsn))
-        .filter(|lsn| names.contains(&name_of(*lsn)))
+        .filter_map(|name| {
+            let lsn = Lsn(name.strip_prefix(PREFIX)?.parse().ok()?);
+            (*name == name_of(lsn)).then_some(lsn)
+        })
         .collect();
     states.sort_unstable();
     Ok(states)
@@ -55,39 +64,59 @@ fn damaged(path: &str) -> Error {
     Error::State { path: path.into(), reason: "is damaged".into() }
 }
 
-/// Removes all states but the last one, and what a crash has left of one that was being written.
+/// Removes all states but the last one, and what a crash or an error has left of one that was being written.
+///
+/// # Errors
+/// If the disk fails.
 pub(crate) fn remove_old(disk: &dyn Disk) -> Result<(), Error> {
     let mut states = states(disk)?;
-    let last = states.pop();
+    states.pop();
     let names = disk.list("").map_err(|error| failed("", "cannot be listed", &error))?;
     let unfinished = names.into_iter().filter(|name| {
         let name = name.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(".temporary"));
         name.is_some_and(|name| name.len() == 20 && name.parse::<u64>().is_ok())
     });
-    for name in states.into_iter().filter(|lsn| Some(*lsn) != last).map(name_of).chain(unfinished) {
-        disk.remove(&name).map_err(|error| failed(&name, "cannot be removed", &error))?;
+    let old: Vec<_> = states.into_iter().map(name_of).chain(unfinished).collect();
+    if old.is_empty() {
+        return Ok(());
+    }
+    // The last one has its name durably before the one before it is gone.
+    disk.sync_directory("").map_err(|error| failed("", "cannot be synced", &error))?;
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    for name in old {
+        match disk.remove(&name) {
+            Err(error) if !is_gone(&error) => {
+                return Err(failed(&name, "cannot be removed", &error));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }
 
-/// Writes a state. `next` are the numbers of the next table, file and inserted row.
+/// Writes a state, unless it is written already. `next` are the numbers of the next table, file and inserted row.
 ///
 /// # Errors
 /// If the disk fails.
 pub(crate) fn write<V: Clone>(
     disk: &dyn Disk,
-    version: &DatabaseVersion<V>,
+    (version, retired): (&DatabaseVersion<V>, &[RetiredFile]),
     next: [u64; 3],
     format: ValueFormat<V>,
 ) -> Result<(), Error> {
     let path = name_of(version.lsn);
-    let cannot_write = |error: io::Error| failed(&path, "cannot be written", &error);
+    let cannot_write =
+        |error: io::Error| Error::WriteState { path: path.clone(), reason: error.to_string() };
+    if states(disk)?.contains(&version.lsn) {
+        // An attempt failed after it had its name.
+        return disk.sync_directory("").map_err(cannot_write);
+    }
     let publication = Publication::create(disk, &path).map_err(cannot_write)?;
     let mut frames = Frames { file: publication.file(), length: 0 };
     let mut header = vec![FORMAT];
     put_number(&mut header, version.lsn.0);
     next.iter().for_each(|number| put_number(&mut header, *number));
-    put_list(&mut header, &version.retired, |out, file| {
+    put_list(&mut header, retired, |out, file| {
         put_number(out, file.id.0);
         put_bytes(out, file.path.as_bytes());
         put_number(out, file.since);
@@ -120,9 +149,15 @@ fn table_records<V: Clone>(
     let files = version.files().iter();
     let added = files.map(|file| (file.id, file.file.clone())).collect();
     push(TableRecord { added, ..TableRecord::new(id) })?;
-    for file in version.files() {
-        for rows in changed_rows(&file.changes).chunks(RECORD_ROWS) {
-            push(TableRecord { files: vec![(file.id, rows.to_vec())], ..TableRecord::new(id) })?;
+    for file in version.files().iter().filter(|file| !file.changes.is_empty()) {
+        let mut first = 0;
+        while first < file.file.rows {
+            let end = first.saturating_add(FILE_ROWS).min(file.file.rows);
+            for rows in changed_rows(&file.changes, Sid(first)..Sid(end)).chunks(RECORD_ROWS) {
+                let files = vec![(file.id, rows.to_vec())];
+                push(TableRecord { files, ..TableRecord::new(id) })?;
+            }
+            first = end;
         }
     }
     let mut inserted = version.inserted().tail().peekable();
@@ -144,20 +179,22 @@ pub(crate) fn read<V: Clone>(
 ) -> Result<(Lsn, Replay<V>), Error> {
     let Some(lsn) = states(disk)?.pop() else { return Ok((Lsn(0), Replay::new())) };
     let path = name_of(lsn);
-    let bytes = disk.read(&path).map_err(|error| failed(&path, "cannot be read", &error))?;
-    let mut left = &bytes[..];
-    let mut frame = || take_frame(&mut left).ok_or_else(|| damaged(&path));
-    let mut replay = replay_after(frame()?, lsn).ok_or_else(|| damaged(&path))?;
+    let cannot_read = |error: io::Error| failed(&path, "cannot be read", &error);
+    let file = disk.open(&path).map_err(cannot_read)?;
+    let length = file.length().map_err(cannot_read)?;
+    let mut frames = StoredFrames { file: &*file, offset: 0, length };
+    let mut frame =
+        || frames.next().map_err(cannot_read).and_then(|frame| frame.ok_or_else(|| damaged(&path)));
+    let mut replay = replay_after(&frame()?, lsn).ok_or_else(|| damaged(&path))?;
     loop {
-        match frame()? {
-            [] => break,
-            record => {
-                let record = Record::decode(record, format).ok_or_else(|| damaged(&path))?;
-                replay.apply(Lsn(0), record).map_err(|_| damaged(&path))?;
-            }
+        let record = frame()?;
+        if record.is_empty() {
+            break;
         }
+        let record = Record::decode(&record, format).ok_or_else(|| damaged(&path))?;
+        replay.apply(Lsn(0), record).map_err(|_| damaged(&path))?;
     }
-    if left.is_empty() { Ok((lsn, replay)) } else { Err(damaged(&path)) }
+    if frames.offset == length { Ok((lsn, replay)) } else { Err(damaged(&path)) }
 }
 
 /// An empty database with what the first frame of a state says.
@@ -166,7 +203,11 @@ fn replay_after<V: Clone>(header: &[u8], lsn: Lsn) -> Option<Replay<V>> {
     if reader.byte()? != FORMAT || reader.number()? != lsn.0 {
         return None;
     }
-    let mut replay = Replay::skip_to([reader.number()?, reader.number()?, reader.number()?]);
+    let next = [reader.number()?, reader.number()?, reader.number()?];
+    if lsn.0 >= NUMBER_MAX || next.iter().any(|number| *number >= NUMBER_MAX) {
+        return None;
+    }
+    let mut replay = Replay::skip_to(next);
     let retired = reader.list(|reader| {
         let (id, path) = (FileId(reader.number()?), reader.text()?.into());
         Some(RetiredFile { id, path, since: reader.number()?, lsn: Lsn(0) })
@@ -175,13 +216,35 @@ fn replay_after<V: Clone>(header: &[u8], lsn: Lsn) -> Option<Replay<V>> {
     reader.is_empty().then_some(replay)
 }
 
-fn take_frame<'a>(left: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (header, rest) = left.split_at_checked(FRAME_HEADER_BYTES)?;
-    let number = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_le_bytes);
-    let (length, checksum) = (number(&header[..4])?, number(&header[4..])?);
-    let (frame, rest) = rest.split_at_checked(length as usize)?;
-    *left = rest;
-    (crc32c::crc32c(frame) == checksum).then_some(frame)
+/// The frames of a file.
+struct StoredFrames<'a> {
+    file: &'a dyn DiskFile,
+    offset: u64,
+    length: u64,
+}
+
+impl StoredFrames<'_> {
+    /// The next frame; `None` if there is none, or it is damaged.
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let Some(header) = self.read(FRAME_HEADER_BYTES)? else { return Ok(None) };
+        let (length, checksum) = header.split_at(8);
+        let (Ok(length), Ok(checksum)) = (length.try_into(), checksum.try_into()) else {
+            return Ok(None);
+        };
+        let frame = self.read(u64::from_le_bytes(length))?;
+        Ok(frame.filter(|frame| crc32c::crc32c(frame) == u32::from_le_bytes(checksum)))
+    }
+
+    /// So many bytes, if the file has them.
+    fn read(&mut self, count: u64) -> io::Result<Option<Vec<u8>>> {
+        if count > self.length - self.offset {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; usize::try_from(count).map_err(io::Error::other)?];
+        let read = self.file.read_at(&mut bytes, self.offset)?;
+        self.offset += count;
+        Ok((read == bytes.len()).then_some(bytes))
+    }
 }
 
 /// A file of frames that is being written.
@@ -192,9 +255,8 @@ struct Frames<'a> {
 
 impl Frames<'_> {
     fn push(&mut self, frame: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(frame.len()).map_err(io::Error::other)?;
-        let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + frame.len());
-        bytes.extend(length.to_le_bytes());
+        let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES as usize + frame.len());
+        bytes.extend((frame.len() as u64).to_le_bytes());
         bytes.extend(crc32c::crc32c(frame).to_le_bytes());
         bytes.extend(frame);
         self.file.write_at(&bytes, self.length)?;

@@ -99,7 +99,12 @@ pub(super) fn rows_of(version: &TableVersion<i64>) -> Rows {
     let named = named_rows(version);
     let count = named.len();
     let rows: Rows = named.into_iter().map(|(_, row)| (row[0], row)).collect();
-    assert_eq!(rows.len(), count, "a row is there twice");
+    let mut seen = BTreeMap::new();
+    for (name, row) in named_rows(version) {
+        if let Some(other) = seen.insert(row[0], name) {
+            panic!("row {} is there twice, as {other:?} and {name:?} of {count}", row[0]);
+        }
+    }
     rows
 }
 

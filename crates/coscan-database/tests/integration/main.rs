@@ -4,3 +4,4 @@
 mod crashes;
 mod histories;
 mod rules;
+mod states;

@@ -10,7 +10,7 @@
 //! It is then [run](Engine::run) (`run`) in a `state` of DataFusion with a limit on its `memory`, as tasks (`query_task`)
 //! on threads that serve no connections (`query_threads`), that its joins give up now and then (`yielding`) and that users
 //! take in `turns`; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
-//! only never reach DataFusion. Those that make `changes` of tables need the right to. Clients find the `functions`, the `pg_catalog` and the `information_schema` that they
+//! only never reach DataFusion. Those that make `changes` of tables, or copy rows into them (`copy_in`), need the right to. Clients find the `functions`, the `pg_catalog` and the `information_schema` that they
 //! expect, with `empty_tables`. `errors` are told apart and hold no credentials.
 
 mod allocations;
@@ -20,6 +20,7 @@ mod catalog;
 mod changes;
 mod column_names;
 mod constant_settings;
+mod copy_in;
 mod decimals;
 mod empty_tables;
 mod errors;
@@ -76,6 +77,7 @@ pub use allocations::{Allocator, set_allocator};
 use catalog::Tables;
 pub use catalog::{CATALOG, SCHEMA};
 pub use constant_settings::SERVER_VERSION;
+pub(crate) use copy_in::{CopiedRows, RunningCopy};
 pub(crate) use decimals::decimal_digits;
 pub use login::{LoginError, Proof};
 use memory::UserMemories;

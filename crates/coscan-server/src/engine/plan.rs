@@ -70,6 +70,19 @@ impl Work {
 }
 
 impl Planned {
+    /// A change of rows, without parameters.
+    pub(super) fn of_plan(command: Command, sql: String, work: Work) -> Self {
+        Self {
+            command,
+            schema: Arc::new(Schema::empty()),
+            parameters: Vec::new(),
+            bytes: sql.len(),
+            sql: sql.into(),
+            is_of_catalog: false,
+            work,
+        }
+    }
+
     /// The statement with values for its parameters, starting with `$1`. The result has no parameters, and its schema
     /// is final.
     ///

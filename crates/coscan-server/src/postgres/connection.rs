@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Planned, Session, Sql, TextMemory};
 use crate::postgres::cancel::Registered;
+use crate::postgres::copy_in::Copying;
 use crate::postgres::decode::Frontend;
 use crate::postgres::messages::Messages;
 use crate::postgres::prepared::PreparedStatements;
@@ -59,6 +60,8 @@ pub(super) struct Connection<W> {
     cancel: CancellationToken,
     /// The memory of the text that is being answered.
     text_memory: Option<TextMemory>,
+    /// The rows that the client is copying into a table.
+    pub(super) copying: Option<Copying>,
 }
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
@@ -79,6 +82,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             is_idle: true,
             cancel: CancellationToken::new(),
             text_memory: None,
+            copying: None,
         }
     }
 
@@ -141,6 +145,9 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         if std::mem::replace(&mut self.is_idle, false) {
             self.cancel = self.registered.current.begin();
         }
+        if self.copying.is_some() {
+            return self.copy(message).await;
+        }
         match message {
             Frontend::Sync => {
                 let has_failed = std::mem::take(&mut self.is_skipping);
@@ -151,17 +158,18 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             }
             _ if self.is_skipping => Ok(()),
             Frontend::Query(text) => {
-                let has_succeeded = match self.simple(&text).await {
-                    Err(Failure::Statement(error)) => self.fail(&error).map(|()| false)?,
-                    other => other.map(|()| true)?,
-                };
-                if self.transaction == TransactionStatus::Idle {
-                    self.prepared.end_transaction(has_succeeded);
+                let done = self.simple(&text).await;
+                if self.copying.is_some() {
+                    return Ok(self.writer.flush().await?); // It ends after the rows.
                 }
-                Ok(self.ready().await?)
+                self.end_simple(done).await
             }
             Frontend::Flush => Ok(self.writer.flush().await?),
-            Frontend::Copy | Frontend::Terminate => Ok(()),
+            // Parts of a COPY that has failed are ignored.
+            Frontend::CopyData(_)
+            | Frontend::CopyDone
+            | Frontend::CopyFail(_)
+            | Frontend::Terminate => Ok(()),
             Frontend::FunctionCall => {
                 let error =
                     PgError::new(NOT_SUPPORTED, "function calls are not supported; use SELECT");
@@ -187,6 +195,18 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 Ok(())
             }
         }
+    }
+
+    /// Ends a text of the simple protocol.
+    pub(super) async fn end_simple(&mut self, done: Result<(), Failure>) -> Result<(), Failure> {
+        let has_succeeded = match done {
+            Err(Failure::Statement(error)) => self.fail(&error).map(|()| false)?,
+            other => other.map(|()| true)?,
+        };
+        if self.transaction == TransactionStatus::Idle {
+            self.prepared.end_transaction(has_succeeded);
+        }
+        Ok(self.ready().await?)
     }
 
     /// Completes once a client has not requested more rows of a query for too long, whatever else it sends.

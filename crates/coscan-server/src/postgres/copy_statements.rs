@@ -1,4 +1,4 @@
-//! The source and the options of `COPY … TO STDOUT`.
+//! The source, the target and the options of `COPY … TO STDOUT` and `COPY … FROM STDIN`.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use datafusion::sql::sqlparser::ast::{
@@ -22,26 +22,56 @@ pub(super) struct CopyOut {
     has_header: bool,
 }
 
-/// The form in which a statement copies, and the query whose result it copies. For other statements, `None` and the
-/// statement.
+/// A table into which rows are copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CopyIn {
+    pub(super) table: ObjectName,
+    /// The columns that the rows have, in their order; none for all columns of the table.
+    pub(super) columns: Vec<Ident>,
+    pub(super) form: CopyForm,
+    pub(super) has_header: bool,
+}
+
+/// What a COPY does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Copy {
+    Out(CopyOut),
+    In(Box<CopyIn>),
+}
+
+/// What a statement copies, and the query whose result it copies. For other statements, `None` and the statement.
 ///
 /// # Errors
-/// If it copies into tables or files, or with unknown options.
+/// If it copies from or to files, or with unknown options.
 pub(super) fn copy_statement(
     statement: Statement,
-) -> Result<(Option<CopyOut>, Statement), PgError> {
+) -> Result<(Option<Copy>, Option<Statement>), PgError> {
     let Statement::Copy { source, to, target, options, legacy_options, .. } = statement else {
-        return Ok((None, statement));
+        return Ok((None, Some(statement)));
     };
-    if !to || target != CopyTarget::Stdout {
-        let text = "this server copies results to its clients only: COPY (SELECT …) TO STDOUT";
-        return Err(PgError::new(NOT_SUPPORTED, text));
+    match (source, to, target) {
+        (CopySource::Query(query), true, CopyTarget::Stdout) => {
+            let out = with_options(&options, &legacy_options)?;
+            Ok((Some(Copy::Out(out)), Some(Statement::Query(query))))
+        }
+        (CopySource::Table { table_name, columns }, true, CopyTarget::Stdout) => {
+            let out = with_options(&options, &legacy_options)?;
+            Ok((Some(Copy::Out(out)), Some(table(&table_name, &columns)?)))
+        }
+        (CopySource::Table { table_name: table, columns }, false, CopyTarget::Stdin) => {
+            let CopyOut { form, has_header } = with_options(&options, &legacy_options)?;
+            if form == CopyForm::Binary {
+                let text = "COPY … FROM STDIN reads text and CSV, and no binary rows";
+                return Err(PgError::new(NOT_SUPPORTED, text));
+            }
+            let copy = CopyIn { table, columns, form, has_header };
+            Ok((Some(Copy::In(Box::new(copy))), None))
+        }
+        _ => {
+            let text = "this server copies from and to its clients only: COPY (SELECT …) TO STDOUT, COPY t FROM STDIN";
+            Err(PgError::new(NOT_SUPPORTED, text))
+        }
     }
-    let query = match source {
-        CopySource::Query(query) => Statement::Query(query),
-        CopySource::Table { table_name, columns } => table(&table_name, &columns)?,
-    };
-    Ok((Some(with_options(&options, &legacy_options)?), query))
 }
 
 fn table(name: &ObjectName, columns: &[Ident]) -> Result<Statement, PgError> {
@@ -143,14 +173,22 @@ fn is_utf8(name: &str) -> bool {
     name.replace('-', "").eq_ignore_ascii_case("utf8")
 }
 
-impl CopyOut {
+impl Copy {
+    /// About the bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
-        match &self.form {
-            CopyForm::Binary => 0,
-            CopyForm::Text { null, .. } | CopyForm::Csv { null, .. } => null.len(),
-        }
+        let (form, names) = match self {
+            Self::Out(out) => (&out.form, 0),
+            Self::In(copy) => (&copy.form, (copy.columns.len() + 3) * size_of::<Ident>()),
+        };
+        names
+            + match form {
+                CopyForm::Binary => 0,
+                CopyForm::Text { null, .. } | CopyForm::Csv { null, .. } => null.len(),
+            }
     }
+}
 
+impl CopyOut {
     /// The format of values.
     pub(super) fn format(&self) -> Format {
         match self.form {

@@ -50,8 +50,12 @@ pub(super) enum Frontend {
     Terminate,
     /// A part of a login, whose form depends on the mechanism.
     Password(Bytes),
-    /// A part of a COPY that was refused. It is ignored.
-    Copy,
+    /// A part of the rows of a COPY.
+    CopyData(Bytes),
+    /// The end of the rows of a COPY.
+    CopyDone,
+    /// The client gives a COPY up, and says why.
+    CopyFail(String),
     FunctionCall,
     /// A message of a known kind, with the error in it. Later messages are not affected.
     Unreadable {
@@ -145,7 +149,9 @@ fn read(kind: u8, body: Bytes) -> Result<Frontend, ProtocolError> {
         b'S' => Frontend::Sync,
         b'X' => Frontend::Terminate,
         b'p' => return Ok(Frontend::Password(reader.0)),
-        b'd' | b'c' | b'f' => return Ok(Frontend::Copy),
+        b'd' => return Ok(Frontend::CopyData(reader.0)),
+        b'c' => Frontend::CopyDone,
+        b'f' => Frontend::CopyFail(reader.string()?),
         b'F' => return Ok(Frontend::FunctionCall),
         _ => return Err(ProtocolError("a message is of no known kind")),
     };

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::Planned;
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::connection_statements::{ConnectionStatement, Lifetime, connection_statement};
-use crate::postgres::copy_statements::copy_statement;
+use crate::postgres::copy_statements::{Copy, copy_statement};
 use crate::postgres::decode::{Bind, Frontend};
 use crate::postgres::parameters::{cast_parameters, types};
 use crate::postgres::prepared::{Portal, Prepared, Progress, format};
@@ -64,8 +64,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             None => (None, (None, None)),
             Some(statement) => {
                 self.check_transaction(&statement)?;
-                let (copy, statement) = copy_statement(statement)?;
-                (copy, connection_statement(statement)?)
+                match copy_statement(statement)? {
+                    (copy, Some(statement)) => (copy, connection_statement(statement)?),
+                    (copy, None) => (copy, (None, None)),
+                }
             }
         };
         let prepared = match statement {
@@ -87,8 +89,8 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         }
         let prepared = Arc::clone(self.prepared.statement(&message.statement)?);
         let format = match &prepared.copy {
-            Some(copy) => copy.format(), // The statement says it.
-            None => format(&message.result_formats),
+            Some(Copy::Out(copy)) => copy.format(), // The statement says it.
+            _ => format(&message.result_formats),
         };
         let progress = match &prepared.planned {
             None => Progress::Ended,
@@ -151,13 +153,17 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             let query = Arc::clone(&prepared);
             return self.run_cursor(cursor, query, values, format, false).await;
         }
+        if let Some(Copy::In(copy)) = &prepared.copy {
+            self.begin_connection_statement()?;
+            return self.start_copy(copy, false).await;
+        }
         let Some(planned) = &prepared.planned else {
             let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
             return self.add(&empty);
         };
         self.begin_command(planned.command)?;
         let portal = self.prepared.portal(name)?;
-        if let Some(copy) = &prepared.copy {
+        if let Some(Copy::Out(copy)) = &prepared.copy {
             return match std::mem::replace(&mut portal.progress, Progress::Ended) {
                 Progress::NotStarted(values) => self.copy_out(copy, planned, values).await,
                 _ => Err(PgError::new(NOT_IN_STATE, "the portal has run; bind it again").into()),

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::engine::Planned;
 use crate::postgres::connection_statements::{ConnectionStatement, Lifetime};
-use crate::postgres::copy_statements::CopyOut;
+use crate::postgres::copy_statements::Copy;
 use crate::postgres::rows::Rows;
 use crate::postgres::sqlstate::{
     INVALID_CURSOR_NAME, INVALID_STATEMENT_NAME, LIMIT_EXCEEDED, PgError,
@@ -31,7 +31,7 @@ pub(super) struct Prepared {
     /// `None` if it concerns neither cursors nor prepared statements.
     pub(super) cursor: Option<ConnectionStatement>,
     /// `None` if its result is sent as rows.
-    pub(super) copy: Option<CopyOut>,
+    pub(super) copy: Option<Copy>,
 }
 
 /// A statement with its parameters.
@@ -55,7 +55,7 @@ pub(super) enum Progress {
 impl Prepared {
     fn bytes(&self) -> usize {
         let cursor = self.cursor.as_ref().map_or(0, ConnectionStatement::bytes);
-        let copy = self.copy.as_ref().map_or(0, CopyOut::bytes);
+        let copy = self.copy.as_ref().map_or(0, Copy::bytes);
         let planned = self.planned.as_ref().map_or(0, Planned::bytes);
         planned + size_of_val(&self.types[..]) + cursor + copy
     }

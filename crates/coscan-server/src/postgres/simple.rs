@@ -11,9 +11,10 @@ use tokio::io::AsyncWrite;
 use crate::engine::{Command, Planned};
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::connection_statements::connection_statement;
-use crate::postgres::copy_statements::copy_statement;
+use crate::postgres::copy_statements::{Copy, copy_statement};
 use crate::postgres::prepared::Prepared;
 use crate::postgres::rows::{Rows, description, fields};
+use crate::postgres::sqlstate::{NOT_SUPPORTED, PgError};
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Runs all statements in a text, up to the first that fails.
@@ -23,15 +24,26 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
             return Ok(self.writer.add(&empty)?);
         }
-        for statement in statements {
+        let mut statements = statements.into_iter();
+        while let Some(statement) = statements.next() {
             self.check_transaction(&statement)?;
             let (copy, statement) = copy_statement(statement)?;
-            let (cursor, statement) = connection_statement(statement)?;
+            if let Some(Copy::In(copy)) = copy {
+                if statements.len() > 0 {
+                    let text = "COPY … FROM STDIN is the last statement of its text; send the others after the rows";
+                    return Err(PgError::new(NOT_SUPPORTED, text).into());
+                }
+                return self.start_copy(&copy, true).await;
+            }
+            let (cursor, statement) = match statement {
+                Some(statement) => connection_statement(statement)?,
+                None => (None, None),
+            };
             let planned = match statement {
                 None => None,
                 Some(statement) => Some(self.plan(statement, text).await?),
             };
-            if let (Some(copy), Some(planned)) = (&copy, &planned) {
+            if let (Some(Copy::Out(copy)), Some(planned)) = (&copy, &planned) {
                 self.copy_out(copy, planned, ParamValues::List(Vec::new())).await?;
                 continue;
             }

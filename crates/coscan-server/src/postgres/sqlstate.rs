@@ -19,6 +19,9 @@ pub(super) const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
 pub(super) const LIMIT_EXCEEDED: &str = "54000";
 pub(super) const ADMIN_SHUTDOWN: &str = "57P01";
 pub(super) const IDLE_SESSION_TIMEOUT: &str = "57P05";
+pub(super) const QUERY_CANCELED: &str = "57014";
+/// The code of rows of a COPY that are not in its form.
+pub(super) const BAD_COPY: &str = "22P04";
 pub(super) const NOT_SUPPORTED: &str = "0A000";
 pub(super) const SYNTAX: &str = "42601";
 /// The code of a value that cannot be read.

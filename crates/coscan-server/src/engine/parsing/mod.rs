@@ -56,6 +56,7 @@ impl Parser {
 
     fn parse_tokens(&self, mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>, QueryError> {
         abort_is_rollback(&mut tokens);
+        end_copy(&mut tokens);
         check_versions(&tokens)?;
         let dialect = BoundedDialect::new(&tokens);
         let parser = SqlParser::new(&dialect).with_tokens_with_locations(tokens);
@@ -85,6 +86,17 @@ fn abort_is_rollback(tokens: &mut [TokenWithSpan]) {
             }
             _ => begins = false,
         }
+    }
+}
+
+/// Ends a COPY … FROM STDIN with a semicolon, without which the parser does not know it.
+fn end_copy(tokens: &mut Vec<TokenWithSpan>) {
+    let is_word = |token: &TokenWithSpan, text: &str| matches!(&token.token, Token::Word(word) if word.value.eq_ignore_ascii_case(text));
+    let mut shown = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let is_copy = shown.next().is_some_and(|token| is_word(token, "copy"));
+    let has_end = shown.clone().any(|token| token.token == Token::SemiColon);
+    if is_copy && !has_end && shown.any(|token| is_word(token, "stdin")) {
+        tokens.push(TokenWithSpan::wrap(Token::SemiColon));
     }
 }
 

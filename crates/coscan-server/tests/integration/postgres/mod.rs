@@ -1,6 +1,7 @@
 //! The PostgreSQL protocol with a client of another project.
 
 mod cancel;
+mod changes;
 mod copy;
 mod limits;
 mod parameters;

@@ -1,0 +1,156 @@
+//! Rows that a client copies into a table.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::{Column, ParamValues, ScalarValue, TableReference, exec_err};
+use datafusion::datasource::provider_as_source;
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::sql::planner::object_name_to_table_reference;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use futures::StreamExt;
+use tokio::sync::mpsc;
+
+use crate::engine::changes::check;
+use crate::engine::errors::from_engine;
+use crate::engine::plan::{Planned, Work};
+use crate::engine::statements::Command;
+use crate::engine::{Engine, Session, normalized};
+use crate::queries::{ErrorKind, QueryError, RunningQuery};
+
+/// The batches that wait for the query which inserts them.
+const BATCHES_WAITING: usize = 2;
+
+/// The rows of a copy, as texts. The copy ends with the last of its senders.
+pub(crate) type CopiedRows = mpsc::Sender<Result<RecordBatch, DataFusionError>>;
+
+/// A copy into a table that has begun.
+pub(crate) struct RunningCopy {
+    /// The query that inserts the rows. It returns their number.
+    pub(crate) query: RunningQuery,
+    pub(crate) rows: CopiedRows,
+    /// The columns of the rows, which are texts.
+    pub(crate) columns: SchemaRef,
+}
+
+impl Engine {
+    /// Begins to copy rows into columns of a table; into all of them if none are named. Columns that are not named are NULL.
+    ///
+    /// # Errors
+    /// If there is no such table or column, the user may not change it, or the query cannot run.
+    pub(crate) async fn copy_into(
+        &self,
+        session: &Session,
+        table: &ObjectName,
+        columns: &[Ident],
+    ) -> Result<RunningCopy, QueryError> {
+        let state = self.state(session);
+        let name = object_name_to_table_reference(table.clone(), true).map_err(from_engine)?;
+        let schema = state.schema_for_ref(name.clone()).map_err(from_engine)?;
+        let target = schema.table(name.table()).await.map_err(from_engine)?;
+        let Some(target) = target else {
+            let text = format!("table \"{name}\" does not exist");
+            return Err(QueryError::new(ErrorKind::UnknownTable, text));
+        };
+        let of_table = target.schema();
+        let columns = named_columns(&of_table, columns, &name)?;
+        let texts = columns
+            .iter()
+            .map(|&column| Field::new(of_table.field(column).name(), DataType::Utf8, true));
+        let texts = Arc::new(Schema::new(texts.collect::<Vec<_>>()));
+        let (rows, received) = mpsc::channel(BATCHES_WAITING);
+        let source = Copied { schema: Arc::clone(&texts), rows: Mutex::new(Some(received)) };
+        let source = StreamingTable::try_new(Arc::clone(&texts), vec![Arc::new(source)]);
+        let source = provider_as_source(Arc::new(source.map_err(from_engine)?));
+        let values = of_table.fields().iter().enumerate().map(|(position, field)| {
+            let value = match columns.contains(&position) {
+                true => Expr::Column(Column::new_unqualified(field.name())),
+                false => Expr::Literal(ScalarValue::Null, None),
+            };
+            cast(value, field.data_type().clone()).alias(field.name())
+        });
+        let plan = LogicalPlanBuilder::scan("copy", source, None)
+            .and_then(|plan| plan.project(values))
+            .and_then(LogicalPlanBuilder::build)
+            .and_then(|input| {
+                let target = provider_as_source(target);
+                LogicalPlanBuilder::insert_into(input, name.clone(), target, InsertOp::Append)
+            })
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_engine)?;
+        check(&plan, &session.user)?;
+        let text = format!("COPY {name} FROM STDIN");
+        let planned = Planned::of_plan(Command::Insert, text, Work::Query(Arc::new(plan)));
+        let query = self.run(session, planned, ParamValues::List(Vec::new())).await?;
+        Ok(RunningCopy { query, rows, columns: texts })
+    }
+}
+
+/// The positions of named columns; of all if none are named.
+fn named_columns(
+    of_table: &Schema,
+    columns: &[Ident],
+    table: &TableReference,
+) -> Result<Vec<usize>, QueryError> {
+    if columns.is_empty() {
+        return Ok((0..of_table.fields().len()).collect());
+    }
+    let mut positions = Vec::with_capacity(columns.len());
+    for column in columns {
+        let name = normalized(column);
+        let position = of_table.index_of(&name).map_err(|_| {
+            let text = format!("table {table} has no column \"{name}\"");
+            QueryError::new(ErrorKind::UnknownColumn, text)
+        })?;
+        if positions.contains(&position) {
+            let text = format!("COPY names column \"{name}\" twice");
+            return Err(QueryError::new(ErrorKind::Invalid, text));
+        }
+        positions.push(position);
+    }
+    Ok(positions)
+}
+
+/// The rows that are copied, as a table that is read once.
+struct Copied {
+    schema: SchemaRef,
+    rows: Mutex<Option<mpsc::Receiver<Result<RecordBatch, DataFusionError>>>>,
+}
+
+impl PartitionStream for Copied {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let schema = Arc::clone(&self.schema);
+        match rows {
+            Some(rows) => {
+                let rows = futures::stream::unfold(rows, |mut rows| async {
+                    rows.recv().await.map(|batch| (batch, rows))
+                });
+                Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+            }
+            None => {
+                let gone = exec_err!("copied rows are read once: copy them again");
+                let gone = futures::stream::once(async { gone }).boxed();
+                Box::pin(RecordBatchStreamAdapter::new(schema, gone))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Copied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Copied").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,154 @@
+//! `COPY … FROM STDIN` inserts rows that the client sends as text or CSV.
+
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::copy::CopyInResponse;
+use pgwire::messages::response::CommandComplete;
+use tokio::io::AsyncWrite;
+use tokio::task::JoinHandle;
+
+use crate::engine::{CopiedRows, RunningCopy};
+use crate::postgres::connection::{Connection, Failure};
+use crate::postgres::copy_rows::CopyReader;
+use crate::postgres::copy_statements::CopyIn;
+use crate::postgres::decode::Frontend;
+use crate::postgres::sqlstate::{PROTOCOL_VIOLATION, PgError, QUERY_CANCELED};
+use crate::queries::{ErrorKind, QueryError, cancelled};
+
+/// A COPY into a table whose rows are being received.
+pub(super) struct Copying {
+    reader: CopyReader,
+    rows: CopiedRows,
+    /// The query that inserts the rows, and returns their number.
+    inserting: Inserting,
+    /// Whether it is a statement of the simple protocol.
+    is_simple: bool,
+}
+
+/// A query that ends when this is dropped.
+struct Inserting(JoinHandle<Result<u64, QueryError>>);
+
+impl Drop for Inserting {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Inserting {
+    async fn ended(mut self) -> Result<u64, QueryError> {
+        let stopped = || QueryError::new(ErrorKind::Internal, "the rows were not inserted");
+        (&mut self.0).await.unwrap_or_else(|_| Err(stopped()))
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Connection<W> {
+    /// Begins a COPY into a table, and asks for the rows.
+    pub(super) async fn start_copy(
+        &mut self,
+        copy: &CopyIn,
+        is_simple: bool,
+    ) -> Result<(), Failure> {
+        let cancel = self.cancel_token();
+        let RunningCopy { query, rows, columns } = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(cancelled().into()),
+            running = self.engine.copy_into(&self.session, &copy.table, &copy.columns) => running?,
+        };
+        let inserting = Inserting(tokio::spawn(query.changed_rows()));
+        let formats = vec![0; columns.fields().len()];
+        let count = i16::try_from(formats.len()).unwrap_or(i16::MAX);
+        let reader = CopyReader::new(columns, copy.form.clone(), copy.has_header);
+        self.copying = Some(Copying { reader, rows, inserting, is_simple });
+        let response = CopyInResponse::new(0, count, formats);
+        self.writer.add(&PgWireBackendMessage::CopyInResponse(response))?;
+        Ok(self.writer.flush().await?)
+    }
+
+    /// Answers a message while rows are copied.
+    pub(super) async fn copy(&mut self, message: Frontend) -> Result<(), Failure> {
+        let Some(mut copying) = self.copying.take() else { return Ok(()) };
+        let (is_simple, cancel) = (copying.is_simple, self.cancel_token());
+        let done = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(cancelled().into()),
+            done = copying.receive(message) => done,
+        };
+        match done {
+            Ok(Progress::GoesOn) => {
+                self.copying = Some(copying);
+                return Ok(());
+            }
+            Ok(Progress::HasAllRows) => {}
+            Err(error) => return self.end_copy(is_simple, Err(error.into())).await,
+        }
+        let Copying { rows, inserting, .. } = copying;
+        drop(rows); // The last of them have come.
+        let inserted = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(cancelled()),
+            inserted = inserting.ended() => inserted,
+        };
+        let done = match inserted {
+            Ok(count) => {
+                let done = CommandComplete::new(format!("COPY {count}"));
+                self.writer.add(&PgWireBackendMessage::CommandComplete(done)).map_err(Failure::from)
+            }
+            Err(error) => Err(error.into()),
+        };
+        self.end_copy(is_simple, done).await
+    }
+
+    async fn end_copy(
+        &mut self,
+        is_simple: bool,
+        done: Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if is_simple { self.end_simple(done).await } else { done }
+    }
+}
+
+/// Whether a COPY goes on.
+enum Progress {
+    GoesOn,
+    HasAllRows,
+}
+
+impl Copying {
+    async fn receive(&mut self, message: Frontend) -> Result<Progress, PgError> {
+        let is_last = match message {
+            Frontend::CopyData(bytes) => {
+                self.reader.read(&bytes)?;
+                false
+            }
+            Frontend::CopyDone => {
+                self.reader.finish()?;
+                true
+            }
+            Frontend::CopyFail(reason) => {
+                let text = format!("the client has given COPY up: {reason}");
+                return Err(PgError::new(QUERY_CANCELED, text));
+            }
+            Frontend::Flush | Frontend::Sync => return Ok(Progress::GoesOn),
+            _ => {
+                let text = "this message is not expected while rows are copied";
+                return Err(PgError::new(PROTOCOL_VIOLATION, text));
+            }
+        };
+        while let Some(batch) = self.reader.next_batch(is_last)? {
+            if self.rows.send(Ok(batch)).await.is_err() {
+                // The query has ended early, and says why.
+                let inserting = std::mem::replace(&mut self.inserting, Inserting::nothing());
+                let ended = inserting.ended().await;
+                let early = || QueryError::new(ErrorKind::Internal, "the rows were not inserted");
+                return Err(ended.err().unwrap_or_else(early).into());
+            }
+        }
+        Ok(if is_last { Progress::HasAllRows } else { Progress::GoesOn })
+    }
+}
+
+impl Inserting {
+    /// A query that has inserted nothing.
+    fn nothing() -> Self {
+        Self(tokio::spawn(async { Ok(0) }))
+    }
+}
