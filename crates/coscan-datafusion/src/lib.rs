@@ -72,7 +72,7 @@ pub use execution::exec::SharedScanExec;
 pub use managed::checkpoint::CheckpointCounts;
 pub use managed::database::ManagedDatabase;
 pub use managed::database_options::DatabaseOptions;
-pub use managed::statements::{ManagedStatement, run_managed_statement};
+pub use managed::statements::{ManagedStatement, refuse_ignored_clauses, run_managed_statement};
 pub use managed::table::ManagedTable;
 pub use managed::transactions::{SavedTransaction, SessionTransaction};
 pub use memory::SharedMemoryPool;

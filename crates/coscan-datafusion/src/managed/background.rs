@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
+use tokio::sync::Notify;
 
-use crate::managed::checkpoint::is_overtaken;
-use crate::managed::database::{ManagedDatabase, WeakDatabase};
+use crate::managed::checkpoint::is_dropped;
+use crate::managed::database::ManagedDatabase;
 use crate::managed::due::Extent;
 
 /// The log is cut when opening the database would replay so many bytes. That takes seconds.
@@ -14,42 +15,61 @@ const LOG_BYTES_MAX: u64 = 256 << 20;
 /// How long nothing is tried after an error.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(60);
 
-/// Writes what is due to new files after each commit, until the database is closed.
-pub(crate) async fn run(database: WeakDatabase) {
-    while let Some(open) = database.changed().await {
-        let done = write_due(&open).await;
-        let name = open.name().to_owned();
-        drop(open);
-        if let Err(error) = done {
-            log::warn!(
-                "the changes of the database {name} cannot be written to files: {error}. Statements go on, and take more memory \
-                 and time; it is tried again in a minute"
-            );
+/// Writes what is due to new files after each commit. It ends with the caller, at any time.
+pub(crate) async fn run(database: ManagedDatabase, changed: &Notify) {
+    let mut has_failed = false;
+    loop {
+        if has_failed {
             tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+        } else {
+            changed.notified().await;
+        }
+        let errors = write_due(&database).await;
+        has_failed = !errors.is_empty();
+        for error in errors {
+            log::warn!(
+                "{}: {error}. Statements go on, and take more memory and time; it is tried again in a minute",
+                database.name()
+            );
         }
     }
 }
 
-async fn write_due(database: &ManagedDatabase) -> Result<()> {
+/// Writes what is due of each table, cuts the log, and removes files. One that fails does not keep the others from it.
+async fn write_due(database: &ManagedDatabase) -> Vec<DataFusionError> {
+    let mut errors = Vec::new();
     for name in database.table_names() {
-        let Some(table) = database.table(&name)? else { continue };
-        match database.checkpoint_parts(&table, Extent::Due).await {
-            Err(error) if is_overtaken(&error) => {}
-            done => {
-                let counts = done?;
-                if counts.files_written > 0 {
-                    log::info!(
-                        "{name}: wrote {} rows to {} files, which replace {}",
-                        counts.rows_written,
-                        counts.files_written,
-                        counts.files_replaced
-                    );
-                }
+        match write_table(database, &name).await {
+            Err(error) if !is_dropped(&error) => {
+                errors
+                    .push(error.context(format!(
+                        "the changes of table {name} cannot be written to files"
+                    )));
             }
+            _ => {}
         }
     }
-    if database.versions().replayed_bytes() > LOG_BYTES_MAX {
-        database.cut_log().await?;
+    if database.versions().replayed_bytes() > LOG_BYTES_MAX
+        && let Err(error) = database.cut_log().await
+    {
+        errors.push(error.context("the log cannot be cut"));
     }
-    database.remove_retired().await.map(drop)
+    if let Err(error) = database.remove_retired().await {
+        errors.push(error.context("old files cannot be removed"));
+    }
+    errors
+}
+
+async fn write_table(database: &ManagedDatabase, name: &str) -> Result<()> {
+    let Some(table) = database.table(name)? else { return Ok(()) };
+    let counts = database.checkpoint_parts(&table, Extent::Due).await?;
+    if counts.files_written + counts.files_replaced > 0 {
+        log::info!(
+            "{name}: wrote {} rows to {} files, which replace {}",
+            counts.rows_written,
+            counts.files_written,
+            counts.files_replaced
+        );
+    }
+    Ok(())
 }

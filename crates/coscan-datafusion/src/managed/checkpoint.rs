@@ -10,7 +10,7 @@ use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::common::{Column, internal_err};
 use datafusion::datasource::provider_as_source;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
@@ -18,6 +18,7 @@ use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::TryStreamExt;
+use tokio::time::Instant;
 
 use crate::error::from_database;
 use crate::managed::database::ManagedDatabase;
@@ -55,12 +56,30 @@ impl ManagedDatabase {
         Ok(counts)
     }
 
+    /// As [`Self::checkpoint`], for all tables.
+    ///
+    /// # Errors
+    /// As of [`Self::checkpoint`]. A table that is dropped meanwhile is none.
+    pub async fn checkpoint_all(&self) -> Result<()> {
+        for name in self.table_names() {
+            let Some(table) = self.table(&name)? else { continue };
+            match self.checkpoint_parts(&table, Extent::All).await {
+                Err(error) if is_dropped(&error) => {}
+                done => drop(done?),
+            }
+        }
+        self.cut_log().await?;
+        self.remove_retired().await.map(drop)
+    }
+
     /// As [`Self::checkpoint`], for some of what is changed, without cutting the log.
     pub(crate) async fn checkpoint_parts(
         &self,
         table: &ManagedTable,
         extent: Extent,
     ) -> Result<CheckpointCounts> {
+        // Two at the same time would write the same rows, and one of them in vain.
+        let _only_one = self.checkpointing().lock().await;
         let checkpoint = self.versions().begin_checkpoint(table.id()).map_err(from_database)?;
         let parts = due_parts(checkpoint.version(), extent);
         if parts.is_empty() {
@@ -69,10 +88,10 @@ impl ManagedDatabase {
         let mut checkpoint = checkpoint;
         let mut written = WrittenFiles { database: self.clone(), paths: Vec::new() };
         let mut counts = CheckpointCounts::default();
+        let mut pace = Pace::new(self.options().checkpoint_bytes_per_second);
         for part in &parts {
-            let file = self.write_part(table, &checkpoint, part).await?;
+            let file = self.write_part(table, &checkpoint, part, &mut written, &mut pace).await?;
             if let Some((_, file)) = &file {
-                written.paths.push(file.path.to_string());
                 counts.files_written += 1;
                 counts.rows_written += file.rows;
             }
@@ -84,7 +103,9 @@ impl ManagedDatabase {
             Ok(switched) => switched.map_err(from_database)?,
             Err(error) => return internal_err!("the checkpoint ended: {error}"),
         }
-        self.recount_changes();
+        let database = self.clone();
+        // It walks all changes.
+        tokio::task::spawn_blocking(move || database.recount_changes()).await.ok();
         Ok(counts)
     }
 
@@ -94,6 +115,8 @@ impl ManagedDatabase {
         table: &ManagedTable,
         checkpoint: &Checkpoint<Value>,
         part: &TablePart,
+        written: &mut WrittenFiles,
+        pace: &mut Pace,
     ) -> Result<Option<(FileId, DataFile)>> {
         let version = checkpoint.version().part(part).map_err(from_database)?;
         if version.visible_rows() == 0 {
@@ -117,15 +140,19 @@ impl ManagedDatabase {
         let memory = MemoryConsumer::new("checkpoint").register(context.memory_pool());
         let mut rows = execute_stream(plan, context)?;
         let mut file = FileWriter::new(table).await?;
-        let mut last = None;
-        let mut pace = Pace::new(self.options().checkpoint_bytes_per_second);
+        let (mut last, mut bytes) = (None, 0);
         while let Some(batch) = rows.try_next().await? {
             check_order(&batch, &mut last)?;
             let columns: Vec<_> = (0..table.columns().fields().len()).collect();
             file.write(&batch.project(&columns)?).await?;
-            memory.try_resize(file.memory_bytes())?;
-            pace.keep(file.bytes_written()).await;
+            if memory.try_resize(file.memory_bytes()).is_err() {
+                // Its row groups become smaller while memory is short.
+                file.flush().await?;
+                memory.free();
+            }
+            pace.keep(file.bytes() - std::mem::replace(&mut bytes, file.bytes())).await;
         }
+        written.paths.push(file.path().to_owned());
         file.finish().await.map(Some)
     }
 
@@ -147,11 +174,22 @@ impl ManagedDatabase {
         let retention = u64::try_from(self.options().retention.as_millis()).unwrap_or(u64::MAX);
         let before = now().saturating_sub(retention);
         let (pending, retired) = self.versions().forget_retired(before).map_err(from_database)?;
-        pending.durable().await.map_err(from_database)?;
-        for file in &retired {
-            self.files().remove(&file.path).await;
+        if retired.is_empty() {
+            return Ok(0);
         }
-        Ok(retired.len() as u64)
+        let (database, count) = (self.clone(), retired.len() as u64);
+        // Once they are forgotten, they are removed also if this is dropped.
+        let removed = tokio::spawn(async move {
+            pending.durable().await.map_err(from_database)?;
+            for file in &retired {
+                database.files().remove(&file.path).await;
+            }
+            Ok(count)
+        });
+        match removed.await {
+            Ok(removed) => removed,
+            Err(error) => internal_err!("the files were not removed: {error}"),
+        }
     }
 }
 
@@ -169,7 +207,7 @@ async fn switch(
         Ok(Ok(pending)) => pending.durable().await.map(drop),
         Ok(Err(error)) => {
             // After an error of the log, the files may be those of the table.
-            if matches!(error, Error::NoSuchTable | Error::NoSuchFile) {
+            if !matches!(error, Error::Log(_)) {
                 written.paths = paths;
             }
             Err(error)
@@ -234,27 +272,26 @@ fn check_order(batch: &RecordBatch, last: &mut Option<u64>) -> Result<()> {
 /// Keeps writing at a rate.
 struct Pace {
     bytes_per_second: Option<u64>,
-    start: tokio::time::Instant,
+    /// The time at which the next bytes may be written.
+    next: Instant,
 }
 
 impl Pace {
     fn new(bytes_per_second: Option<u64>) -> Self {
-        Self { bytes_per_second, start: tokio::time::Instant::now() }
+        Self { bytes_per_second, next: Instant::now() }
     }
 
-    /// Waits until so many bytes may be written since the start.
+    /// Waits until more bytes may be written after these.
     async fn keep(&mut self, bytes: usize) {
         if let Some(rate) = self.bytes_per_second {
-            let seconds = bytes as f64 / rate.max(1) as f64;
-            tokio::time::sleep_until(self.start + Duration::from_secs_f64(seconds)).await;
+            self.next += Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64);
+            tokio::time::sleep_until(self.next).await;
         }
     }
 }
 
-/// Whether an error says that a checkpoint lost to something else that replaced the table or its files.
-pub(crate) fn is_overtaken(error: &datafusion::error::DataFusionError) -> bool {
-    let datafusion::error::DataFusionError::External(error) = error.find_root() else {
-        return false;
-    };
-    matches!(error.downcast_ref::<Error>(), Some(Error::NoSuchTable | Error::NoSuchFile))
+/// Whether a checkpoint failed because its table was dropped.
+pub(crate) fn is_dropped(error: &DataFusionError) -> bool {
+    let DataFusionError::External(error) = error.find_root() else { return false };
+    matches!(error.downcast_ref::<Error>(), Some(Error::NoSuchTable))
 }

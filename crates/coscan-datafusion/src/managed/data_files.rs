@@ -76,16 +76,17 @@ impl DataFiles {
             let path = self.path_in_store(path);
             return Ok(Box::new(BufWriter::new(Arc::clone(&self.store), path)));
         };
-        let (path, on) = (path.to_owned(), Arc::clone(&disk));
-        let publication = blocking(move || {
+        let (path, on) = (path.to_owned(), disk);
+        let file = blocking(move || {
             if let Some((directory, _)) = path.rsplit_once('/') {
                 on.create_directory(directory)?;
                 on.sync_directory("")?;
             }
-            Publication::create(&*on, &path)
+            let publication = Some(Publication::create(&*on, &path)?);
+            Ok(UnpublishedFile { disk: on, publication })
         });
-        let publication = publication.await.map_err(DataFusionError::IoError)?;
-        Ok(Box::new(DurableWriter { disk, publication: Some(publication), length: 0 }))
+        let file = file.await.map_err(DataFusionError::IoError)?;
+        Ok(Box::new(DurableWriter { file: Some(file), length: 0 }))
     }
 
     /// Removes a file that no version of a table has.
@@ -151,22 +152,56 @@ fn is_number(text: Option<&str>) -> bool {
 
 /// Writes a file that has its name when it is durable.
 struct DurableWriter {
-    disk: Arc<dyn Disk>,
     /// `None` after an error, or when the file is complete.
-    publication: Option<Publication>,
+    file: Option<UnpublishedFile>,
     length: u64,
+}
+
+/// A file that has no name yet. It is removed if it never gets one, also where a thread that writes it ends after the
+/// statement.
+struct UnpublishedFile {
+    disk: Arc<dyn Disk>,
+    publication: Option<Publication>,
+}
+
+impl UnpublishedFile {
+    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        match &self.publication {
+            Some(publication) => publication.file().write_at(bytes, offset),
+            None => Err(io::Error::other("the file is complete")),
+        }
+    }
+
+    fn publish(mut self) -> io::Result<()> {
+        match self.publication.take() {
+            Some(publication) => publication.publish(&*self.disk).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for UnpublishedFile {
+    fn drop(&mut self) {
+        if let Some(publication) = self.publication.take()
+            && let Err(error) = publication.abandon(&*self.disk)
+        {
+            log::warn!(
+                "a temporary file cannot be removed: {error}; it is when the database is opened again"
+            );
+        }
+    }
 }
 
 impl DurableWriter {
     /// Does something with the file on a thread that may block.
     async fn with<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(Publication) -> io::Result<T> + Send + 'static,
+        work: impl FnOnce(UnpublishedFile) -> io::Result<T> + Send + 'static,
     ) -> Result<T, ParquetError> {
-        let Some(publication) = self.publication.take() else {
+        let Some(file) = self.file.take() else {
             return Err(ParquetError::General("the file could not be written".to_owned()));
         };
-        let done = blocking(move || work(publication)).await;
+        let done = blocking(move || work(file)).await;
         done.map_err(|error| ParquetError::External(Box::new(error)))
     }
 }
@@ -175,12 +210,9 @@ impl AsyncFileWriter for DurableWriter {
     fn write(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<(), ParquetError>> {
         async move {
             let (start, length) = (self.length, bytes.len() as u64);
-            let written = self.with(move |publication| {
-                publication.file().write_at(&bytes, start)?;
-                Ok(publication)
-            });
-            let publication = written.await?;
-            self.publication = Some(publication);
+            let written = self.with(move |file| file.write(&bytes, start).map(|()| file));
+            let file = written.await?;
+            self.file = Some(file);
             self.length += length;
             Ok(())
         }
@@ -188,21 +220,7 @@ impl AsyncFileWriter for DurableWriter {
     }
 
     fn complete(&mut self) -> BoxFuture<'_, Result<(), ParquetError>> {
-        let disk = Arc::clone(&self.disk);
-        self.with(move |publication| publication.publish(&*disk).map(drop)).boxed()
-    }
-}
-
-impl Drop for DurableWriter {
-    fn drop(&mut self) {
-        // A statement that failed or was cancelled leaves no file.
-        if let Some(publication) = self.publication.take()
-            && let Err(error) = publication.abandon(&*self.disk)
-        {
-            log::warn!(
-                "a temporary file cannot be removed: {error}; it is when the database is opened again"
-            );
-        }
+        self.with(UnpublishedFile::publish).boxed()
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path as SystemPath;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coscan_database::wal::{Disk, GroupCommit, LocalDisk, LogOptions};
 use coscan_database::{Database, TableId};
 use coscan_runtime::MetadataReservation;
 use coscan_storage::table::Value;
-use datafusion::common::{DataFusionError, exec_err, resources_err};
+use datafusion::common::{DataFusionError, exec_err};
 use datafusion::error::Result;
 use tokio::sync::Notify;
 use url::Url;
@@ -21,7 +21,8 @@ use crate::managed::background;
 use crate::managed::data_files::{DataFiles, remove_unused};
 use crate::managed::database_options::DatabaseOptions;
 use crate::managed::encoding::{VALUES, schema_of};
-use crate::managed::opened_files::{OpenedFiles, changes_of, fits_columns};
+use crate::managed::memory;
+use crate::managed::opened_files::{OpenedFiles, fits_columns};
 use crate::options::CoscanOptions;
 
 /// A database of tables that `INSERT`, `UPDATE`, `DELETE` and `MERGE` change. A clone is the same database.
@@ -32,6 +33,19 @@ use crate::options::CoscanOptions;
 #[derive(Clone)]
 pub struct ManagedDatabase {
     inner: Arc<Inner>,
+    /// Somebody who uses the database; `None` for work in the background.
+    _user: Option<Arc<User>>,
+}
+
+/// Tells the work in the background that nobody uses the database any more.
+struct User {
+    closed: Arc<Notify>,
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.closed.notify_one();
+    }
 }
 
 struct Inner {
@@ -47,26 +61,8 @@ struct Inner {
     memory: Mutex<MetadataReservation>,
     /// Something was committed.
     changed: Arc<Notify>,
-}
-
-/// A database that may have been closed.
-pub(crate) struct WeakDatabase {
-    inner: Weak<Inner>,
-    changed: Arc<Notify>,
-}
-
-impl WeakDatabase {
-    /// Waits until something is committed. `None` if the database was closed.
-    pub(crate) async fn changed(&self) -> Option<ManagedDatabase> {
-        self.changed.notified().await;
-        self.inner.upgrade().map(|inner| ManagedDatabase { inner })
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.changed.notify_one();
-    }
+    /// Held by a checkpoint.
+    checkpointing: tokio::sync::Mutex<()>,
 }
 
 impl ManagedDatabase {
@@ -136,12 +132,9 @@ impl ManagedDatabase {
             );
         }
         let files = DataFiles::in_directory(coscan.stores(), &directory, disk)?;
-        let runs_in_background = options.background;
+        let has_background = options.background;
         let database = Self::new(coscan, options, versions, files, name);
-        if runs_in_background {
-            tokio::spawn(background::run(database.downgrade()));
-        }
-        Ok(database)
+        Ok(if has_background { database.with_background() } else { database })
     }
 
     fn new(
@@ -151,65 +144,52 @@ impl ManagedDatabase {
         files: DataFiles,
         name: String,
     ) -> Self {
-        let memory = coscan.manager().count_metadata(change_bytes(&versions));
+        let memory = coscan.manager().count_metadata(memory::change_bytes(&versions));
         let (opened, memory) = (Mutex::default(), Mutex::new(memory));
-        let changed = Arc::default();
-        let inner = Inner { coscan, options, versions, files, name, opened, memory, changed };
-        Self { inner: Arc::new(inner) }
+        let (changed, checkpointing) = (Arc::default(), tokio::sync::Mutex::default());
+        let inner = Inner {
+            coscan,
+            options,
+            versions,
+            files,
+            name,
+            opened,
+            memory,
+            changed,
+            checkpointing,
+        };
+        Self { inner: Arc::new(inner), _user: None }
     }
 
-    /// The same database, without keeping it open.
-    fn downgrade(&self) -> WeakDatabase {
-        WeakDatabase {
-            inner: Arc::downgrade(&self.inner),
-            changed: Arc::clone(&self.inner.changed),
-        }
+    /// The same database for its users. Work in the background ends when they are gone.
+    fn with_background(self) -> Self {
+        let closed = Arc::new(Notify::new());
+        let user = User { closed: Arc::clone(&closed) };
+        let database = Self { _user: Some(Arc::new(user)), ..self.clone() };
+        // Something may be due since the database was open before.
+        self.notify_changed();
+        tokio::spawn(async move {
+            let changed = Arc::clone(&self.inner.changed);
+            tokio::select! {
+                () = closed.notified() => {}
+                () = background::run(self, &changed) => {}
+            }
+        });
+        database
     }
 
-    /// Counts the memory of changes that were made, in bytes.
-    pub(crate) fn count_changes(&self, bytes: u64) {
-        let counted = self.inner.coscan.manager().count_metadata(bytes);
-        self.memory().add(counted);
+    /// Lets the work in the background see that something was committed.
+    pub(crate) fn notify_changed(&self) {
         self.inner.changed.notify_one();
     }
 
-    /// Counts the memory of all changes anew. Takes a time that grows with them.
-    pub(crate) fn recount_changes(&self) {
-        let bytes = change_bytes(&self.inner.versions);
-        *self.memory() = self.inner.coscan.manager().count_metadata(bytes);
+    /// A checkpoint holds it.
+    pub(crate) fn checkpointing(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.checkpointing
     }
 
-    /// Checks that changes leave memory for queries.
-    ///
-    /// # Errors
-    /// If they take half of the budget.
-    pub(crate) fn check_memory(&self) -> Result<()> {
-        if self.has_memory() {
-            return Ok(());
-        }
-        // What was counted of changes that replace others, or were rolled back, is gone.
-        self.recount_changes();
-        if self.has_memory() {
-            return Ok(());
-        }
-        let (bytes, budget) = (self.memory().bytes(), self.budget_bytes());
-        resources_err!(
-            "the changes of the database {} take {bytes} of the {budget} bytes of memory, and queries need the rest: write \
-             them to files with VACUUM FULL, or give coscan more memory",
-            self.inner.name
-        )
-    }
-
-    /// Whether changes take less than half of the budget.
-    pub(crate) fn has_memory(&self) -> bool {
-        self.memory().bytes() < self.budget_bytes() / 2
-    }
-
-    fn budget_bytes(&self) -> u64 {
-        self.inner.coscan.manager().options().memory_bytes
-    }
-
-    fn memory(&self) -> MutexGuard<'_, MetadataReservation> {
+    /// The memory of the changes of all tables, estimated.
+    pub(crate) fn memory(&self) -> MutexGuard<'_, MetadataReservation> {
         self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -269,14 +249,6 @@ fn check_versions(versions: &Database<Value>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// About the memory that the changes of all tables take, in bytes.
-fn change_bytes(versions: &Database<Value>) -> u64 {
-    let transaction = versions.begin();
-    let tables = versions.tables().into_iter();
-    let tables = tables.filter_map(|table| transaction.version(table.id).ok());
-    tables.map(|version| changes_of(&version).memory_bytes()).sum()
 }
 
 impl fmt::Debug for ManagedDatabase {

@@ -62,8 +62,7 @@ impl FileCounts {
             Extent::All => self.changes > 0,
             Extent::Due if self.changes > CHANGES_MAX || self.visible == 0 => true,
             Extent::Due => {
-                self.changes > CHANGES_MIN.min(self.rows / 2)
-                    && self.changes > self.rows / CHANGED_ROWS_DIVISOR
+                self.changes >= CHANGES_MIN && self.changes > self.rows / CHANGED_ROWS_DIVISOR
             }
         }
     }
@@ -129,7 +128,7 @@ mod tests {
             file(1, 1_000_000, 101_000),
             file(2, 100_000_000, 1_100_000),
             file(3, 1_000_000, 0),
-            file(4, 1000, 400),
+            file(4, 1000, 999),
         ];
         assert_eq!(parts(&files, 100, Extent::Due), [(vec![1], false), (vec![2], false)]);
         let all = [(vec![0, 1], false), (vec![2], false), (vec![4], true)];

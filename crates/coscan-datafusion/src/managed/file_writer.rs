@@ -58,9 +58,22 @@ impl FileWriter {
         self.writer.memory_size()
     }
 
-    /// The bytes that are written, without those in memory.
-    pub(crate) fn bytes_written(&self) -> usize {
-        self.writer.bytes_written()
+    /// The bytes that it has so far, with those that are still in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.writer.bytes_written() + self.writer.in_progress_size()
+    }
+
+    /// Its name within the database.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Ends the row group, so that the file takes little memory.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) async fn flush(&mut self) -> Result<()> {
+        Ok(self.writer.flush().await?)
     }
 
     /// Completes the file, which is durable then.

@@ -4,7 +4,7 @@
 //! of its own (`data_files`, `opened_files`), with changes by position, and in its log (`encoding`). A session finds them in a
 //! `schema`. A statement reads a version of each in one transaction (`snapshot`), which its session may have begun
 //! (`transactions`, `statements`). What changes them is in `crate::dml`. Checkpoints write what is changed to new files
-//! (`checkpoint`, `due`, `background`, `file_writer`).
+//! (`checkpoint`, `due`, `background`, `file_writer`), since changes take `memory`.
 
 pub(crate) mod background;
 pub(crate) mod catalog;
@@ -15,6 +15,7 @@ pub(crate) mod database_options;
 pub(crate) mod due;
 pub(crate) mod encoding;
 pub(crate) mod file_writer;
+pub(crate) mod memory;
 pub(crate) mod opened_files;
 pub(crate) mod schema;
 pub(crate) mod snapshot;

@@ -77,6 +77,7 @@ pub(crate) fn changes_of(version: &TableVersion<Value>) -> TableChanges {
     TableChanges {
         files: version.files().iter().map(|file| Some(Arc::clone(&file.changes))).collect(),
         inserted: Some(Arc::clone(version.inserted())),
+        held: None,
     }
 }
 

@@ -12,7 +12,6 @@ use crate::managed::database::ManagedDatabase;
 use crate::managed::table::ManagedTable;
 use crate::managed::transactions::{SessionTransaction, committed};
 use crate::tables::pinned::PinnedTable;
-use crate::tables::source::ScanSource;
 
 /// All tables of a database at one moment, for one statement.
 #[derive(Clone, Debug)]
@@ -65,7 +64,10 @@ impl ManagedSnapshot {
     ) -> Result<(), coscan_database::Error> {
         match &self.session {
             Some(session) => session.replace(&self.transaction, changed)?,
-            None => committed(changed).await?,
+            None => {
+                committed(changed).await?;
+                self.database.notify_changed();
+            }
         }
         self.database.count_changes(change_bytes);
         Ok(())
@@ -77,9 +79,7 @@ impl ManagedSnapshot {
     /// If a file cannot be opened, or the table was dropped.
     pub(crate) async fn table(&self, table: &ManagedTable) -> Result<PinnedTable> {
         let version = self.transaction.version(table.id()).map_err(from_database)?;
-        let source = table.source(&version, self.transaction.lsn().0).await?;
-        // Files that a checkpoint has replaced stay as long as plans read this.
-        let source = ScanSource { held: Some(Arc::clone(&self.transaction) as _), ..source };
+        let source = table.source(&version, &self.transaction).await?;
         let pinned = PinnedTable::new(Arc::new(source), Vec::new());
         Ok(if table.has_row_numbers() { pinned.with_row_numbers() } else { pinned })
     }

@@ -86,8 +86,11 @@ pub async fn run_managed_statement(
     Ok(ManagedStatement::Plan(plan))
 }
 
-/// Refuses clauses that the engine would ignore.
-fn refuse_ignored_clauses(statement: &SqlStatement) -> Result<()> {
+/// Refuses clauses that the engine would ignore: rows that a SELECT locks, and transactions that are serializable.
+///
+/// # Errors
+/// If the statement has one.
+pub fn refuse_ignored_clauses(statement: &SqlStatement) -> Result<()> {
     let locked = statement.visit(&mut Locks);
     if locked.is_break() {
         return not_impl_err!(
@@ -186,19 +189,11 @@ async fn run_vacuum(
     if SessionTransaction::of(&state).is_some_and(|transaction| transaction.is_open()) {
         return not_impl_err!("VACUUM in a transaction: COMMIT or ROLLBACK first");
     }
-    if *full {
-        let names = match &table {
-            Some(table) => vec![table.name().to_owned()],
-            None => database.table_names(),
-        };
-        for name in names {
-            // It may have been dropped since.
-            if let Some(table) = database.table(&name)? {
-                database.checkpoint(&table).await?;
-            }
-        }
+    match (*full, table) {
+        (true, Some(table)) => drop(database.checkpoint(&table).await?),
+        (true, None) => database.checkpoint_all().await?,
+        (false, _) => drop(database.remove_retired().await?),
     }
-    database.remove_retired().await?;
     Ok(Vec::new())
 }
 

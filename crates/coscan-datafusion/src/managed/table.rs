@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coscan_database::{TableId, TableVersion};
-use coscan_storage::table::Value;
+use coscan_database::{TableId, TableVersion, Transaction};
+use coscan_storage::table::{TableChanges, Value};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::not_impl_err;
@@ -90,18 +90,21 @@ impl ManagedTable {
         self.inner.id == other.inner.id && self.inner.database.is_same(&other.inner.database)
     }
 
-    /// The source of a version.
+    /// The source of a version that a transaction sees.
     ///
     /// # Errors
     /// If a file cannot be opened.
     pub(crate) async fn source(
         &self,
         version: &TableVersion<Value>,
-        lsn: u64,
+        transaction: &Arc<Transaction<Value>>,
     ) -> Result<ScanSource> {
         let opened = self.inner.database.opened(self.inner.id);
         let base = self.base(&opened, version).await?;
-        base.with_changes(changes_of(version), lsn)
+        // Files that a checkpoint has replaced stay as long as this is read.
+        let held = Some(Arc::clone(transaction) as _);
+        let changes = TableChanges { held, ..changes_of(version) };
+        base.with_changes(changes, transaction.lsn().0)
     }
 
     /// The source of the files of a version, without its changes.

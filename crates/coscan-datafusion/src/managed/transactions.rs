@@ -127,8 +127,10 @@ impl SessionTransaction {
     pub async fn commit(&self) -> Result<()> {
         match self.end()? {
             OpenTransaction::Begun => Ok(()),
-            OpenTransaction::Of(_, transaction) => {
-                committed(Arc::unwrap_or_clone(transaction)).await.map_err(from_database)
+            OpenTransaction::Of(database, transaction) => {
+                committed(Arc::unwrap_or_clone(transaction)).await.map_err(from_database)?;
+                database.notify_changed();
+                Ok(())
             }
         }
     }

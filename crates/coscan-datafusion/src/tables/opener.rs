@@ -54,7 +54,7 @@ impl Opener {
             opened.extend(open.map_err(from_open)?);
         }
         let files = snapshot.files.iter().map(|file| file.changes.clone()).collect();
-        let changes = TableChanges { files, inserted: None };
+        let changes = TableChanges { files, ..TableChanges::default() };
         let table = ParquetTable::with_columns(opened, columns);
         let table = table.and_then(|table| table.with_changes(changes)).map_err(from_table)?;
         let source = match &self.identity {
@@ -106,7 +106,6 @@ pub(crate) fn source_of(
         stored_order,
         direct_bytes_max: coscan.direct_bytes_max(),
         listed_by_query: false,
-        held: None,
         version: None,
     })
 }

@@ -1,6 +1,5 @@
 //! The source of a table's plans, the settings of a session, and the plan properties that depend on both.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use coscan_runtime::{BufferManager, SharedTable};
@@ -41,9 +40,6 @@ pub(crate) struct ScanSource {
     pub(crate) version: Option<u64>,
     /// Whether its files were listed for this query, as the engine does for its own tables.
     pub(crate) listed_by_query: bool,
-    /// Keeps the files of its snapshot from being removed, if something would.
-    #[expect(dead_code, reason = "held until it is dropped")]
-    pub(crate) held: Option<Arc<dyn Debug + Send + Sync>>,
 }
 
 impl ScanSource {

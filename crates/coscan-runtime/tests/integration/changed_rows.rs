@@ -114,8 +114,11 @@ fn random_changes(random: &mut SplitMix64, room: u64) -> (TableChanges, BTreeMap
         inserted.insert(Insert::new(InsertId(at), Place::Tail, row)).unwrap();
         rows.insert(ROWS + at, (ROWS + at, value, Some(3), Some("inserted".to_owned())));
     }
-    let changes =
-        TableChanges { files: vec![Some(Arc::new(changes))], inserted: Some(Arc::new(inserted)) };
+    let changes = TableChanges {
+        files: vec![Some(Arc::new(changes))],
+        inserted: Some(Arc::new(inserted)),
+        held: None,
+    };
     (changes, rows)
 }
 
@@ -201,7 +204,7 @@ async fn each_row_of_a_snapshot_comes_once_with_its_values() {
 /// A snapshot of a file without these rows.
 fn without(table: &ParquetTable, deleted: &[u64]) -> Arc<ParquetTable> {
     let deleted = FileChanges::from_deleted(ROWS, deleted.iter().copied()).unwrap();
-    let changes = TableChanges { files: vec![Some(Arc::new(deleted))], inserted: None };
+    let changes = TableChanges { files: vec![Some(Arc::new(deleted))], ..TableChanges::default() };
     Arc::new(table.with_changes(changes).unwrap())
 }
 
@@ -224,7 +227,7 @@ async fn snapshots_share_the_pages_of_their_files() {
 async fn rows_that_a_file_does_not_have_cannot_be_changed() {
     let table = Fixture::new(ROWS).await.table().await;
     let deleted = FileChanges::from_deleted(u64::MAX, [3, ROWS]).unwrap();
-    let changes = TableChanges { files: vec![Some(Arc::new(deleted))], inserted: None };
+    let changes = TableChanges { files: vec![Some(Arc::new(deleted))], ..TableChanges::default() };
     let refused = table.with_changes(changes).unwrap_err().to_string();
     assert!(refused.contains(&format!("row {ROWS} of")), "{refused}");
 }

@@ -9,10 +9,10 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
+use crate::engine::command::Command;
 use crate::engine::errors::from_engine;
 use crate::engine::functions::check_aggregates;
 use crate::engine::plan_size::PlanSize;
-use crate::engine::statements::Command;
 use crate::queries::{ErrorKind, QueryError};
 use crate::users::{Granted, User};
 

@@ -20,9 +20,9 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 
 use crate::engine::changes::check;
+use crate::engine::command::Command;
 use crate::engine::errors::from_engine;
 use crate::engine::plan::{Planned, Work};
-use crate::engine::statements::Command;
 use crate::engine::{Engine, Session, normalized};
 use crate::queries::{ErrorKind, QueryError, RunningQuery};
 

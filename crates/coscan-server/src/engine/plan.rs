@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use coscan_datafusion::refuse_ignored_clauses;
 use datafusion::common::ParamValues;
 use datafusion::common::ScalarValue;
 use datafusion::execution::session_state::SessionState;
@@ -13,11 +14,12 @@ use datafusion::sql::sqlparser::ast::Statement;
 use crate::engine::array_parameters::infer_arrays;
 use crate::engine::changes::{check, check_statement};
 use crate::engine::column_names::shown_schema;
+use crate::engine::command::{Command, query_command};
 use crate::engine::errors::from_engine;
 use crate::engine::pg_catalog::{catalog_field, catalog_schema, reads_catalog_only};
 use crate::engine::plan_parameters::{parameters, parameters_max, value_bytes};
 use crate::engine::plan_size::PlanSize;
-use crate::engine::statements::{Command, SessionStatement, query_command, session_statement};
+use crate::engine::statements::{SessionStatement, session_statement};
 use crate::engine::{Engine, Session};
 use crate::queries::{ErrorKind, QueryError};
 use crate::users::User;
@@ -161,15 +163,16 @@ impl Engine {
     /// If it cannot be parsed or planned, does more than read granted tables, takes too much work or time, or is
     /// cancelled.
     pub async fn plan(&self, session: &Session, sql: Sql<'_>) -> Result<Planned, QueryError> {
+        let has_database = self.database().is_some();
         let text = match &sql {
-            Sql::Parsed(statement, text) => match session_statement(statement)? {
+            Sql::Parsed(statement, text) => match of_the_session(statement, has_database)? {
                 Some((command, statement)) => return Ok(of_session(command, statement, text)),
                 None => *text,
             },
             Sql::Text(text) => text,
         };
         let (parser, state) = (Arc::clone(&self.parser), self.state(session));
-        let (user, has_database) = (Arc::clone(&session.user), self.database().is_some());
+        let user = Arc::clone(&session.user);
         let (sql, owned): (_, Arc<str>) = (sql.into_parsed(), text.into());
         let _memory = self.reserve_for_plan(text)?;
         self.on_planning_thread(session, text, async move {
@@ -177,7 +180,7 @@ impl Engine {
                 Some(statement) => *statement,
                 None => single(parser.parse(&owned)?)?,
             };
-            match session_statement(&statement)? {
+            match of_the_session(&statement, has_database)? {
                 Some((command, statement)) => Ok(of_session(command, statement, &owned)),
                 None => planned(&state, statement, owned, &user, has_database).await,
             }
@@ -193,6 +196,17 @@ impl Sql<'_> {
             Self::Parsed(statement, _) => Some(statement),
         }
     }
+}
+
+/// The effect of a statement on the session. With a database, its clauses have to be true.
+fn of_the_session(
+    statement: &Statement,
+    has_database: bool,
+) -> Result<Option<(Command, SessionStatement)>, QueryError> {
+    if has_database {
+        refuse_ignored_clauses(statement).map_err(from_engine)?;
+    }
+    session_statement(statement)
 }
 
 fn of_session(command: Command, statement: SessionStatement, text: &str) -> Planned {

@@ -160,10 +160,8 @@ async fn transactions_are_isolated_and_end_as_clients_expect() {
 
     // A failed statement fails its transaction.
     root.batch_execute("BEGIN; UPDATE t SET n = 100 WHERE id = 2").await.unwrap();
-    assert_eq!(
-        refused(&root, "INSERT INTO t VALUES (NULL, 1, NULL)").await.1,
-        "column id of table t is NOT NULL: give it a value"
-    );
+    let (_, text) = refused(&root, "INSERT INTO t VALUES (NULL, 1, NULL)").await;
+    assert!(text.contains("column id of table t is NOT NULL: give it a value"), "{text}");
     assert_eq!(refused(&root, "SELECT 1").await.0, SqlState::IN_FAILED_SQL_TRANSACTION);
     root.batch_execute("COMMIT").await.unwrap();
     assert_eq!(texts(&root, sum).await.unwrap(), ["7"]);
@@ -231,7 +229,9 @@ async fn rows_are_copied_in() {
         ("COPY t FROM STDIN (FORMAT binary)", SqlState::FEATURE_NOT_SUPPORTED),
         ("COPY t FROM '/tmp/x'", SqlState::FEATURE_NOT_SUPPORTED),
     ] {
-        let error = copy(&root, sql, &[]).await.unwrap_err();
+        // The client sends Sync twice, and is not ready for two answers.
+        let client = running.login("root").await;
+        let error = copy(&client, sql, &[]).await.unwrap_err();
         assert_eq!(code(&error), state, "{sql}");
     }
     // In a transaction, and many.

@@ -8,6 +8,7 @@ mod chunk_changes;
 mod inserted_rows;
 mod value;
 
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub struct TableChanges {
     pub files: Vec<Option<Arc<FileChanges>>>,
     /// The rows that no file has: the inserts of a file without rows.
     pub inserted: Option<Arc<FileChanges>>,
+    /// Kept as long as the table is read: what keeps its files from being removed.
+    pub held: Option<Arc<dyn Debug + Send + Sync>>,
 }
 
 impl TableChanges {
@@ -59,7 +62,7 @@ impl ParquetTable {
     /// If there is not one element for each file, rows are inserted between those of a file, or the table [has no room](super::TableColumns::inserted_rows_max) for
     /// the inserted rows.
     pub fn with_changes(&self, changes: TableChanges) -> Result<Self, TableError> {
-        let TableChanges { files, inserted } = changes;
+        let TableChanges { files, inserted, held } = changes;
         let is_whole = files.is_empty() || files.len() == self.stored_files().len();
         assert!(is_whole, "each file has its changes");
         assert!(
@@ -76,7 +79,7 @@ impl ParquetTable {
             files.clear();
         }
         let inserted = inserted.filter(|inserted| !inserted.is_empty());
-        let changes = TableChanges { files, inserted };
+        let changes = TableChanges { files, inserted, held };
         Ok(Self { base: Arc::clone(&self.base), changes })
     }
 
