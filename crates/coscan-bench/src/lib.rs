@@ -7,7 +7,7 @@
 //!
 //! [`alone`] and [`small`] measure the cost of coscan where sharing gains little: queries that run alone, and streams
 //! of small queries. [`throughput`] measures whole queries: streams of all 22 of TPC-H. [`partitions`] measures one scan on
-//! several numbers of partitions. [`setup`] is what those have in common that run queries of TPC-H.
+//! several numbers of partitions, [`updates`] tables that change. [`setup`] is what those have in common that run queries of TPC-H.
 //!
 //! This crate decides nothing about scheduling, and has no command line.
 
@@ -27,4 +27,5 @@ pub mod setup;
 pub mod small;
 pub mod throughput;
 pub mod tpch;
+pub mod updates;
 pub mod workload;

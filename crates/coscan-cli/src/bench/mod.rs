@@ -7,6 +7,7 @@ mod small;
 mod streams;
 mod throughput;
 mod tpch;
+mod updates;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ use partitions::Partitions;
 use small::Small;
 use streams::Streams;
 use throughput::Throughput;
+use updates::UpdatesCommand;
 
 use crate::compare::{Comparison, EngineChoice, compare, describe, write_picture, write_pictures};
 use crate::signals::interrupted;
@@ -54,6 +56,7 @@ enum Measure {
     Partitions(Partitions),
     Small(Small),
     Throughput(Throughput),
+    Updates(UpdatesCommand),
 }
 
 /// Average query time as more streams run at the same time (Cooperative Scans, VLDB 2007, Figure 7).
@@ -163,6 +166,7 @@ impl Bench {
                 Measure::Partitions(partitions) => partitions.run().await,
                 Measure::Small(small) => small.run().await,
                 Measure::Throughput(throughput) => throughput.run().await,
+                Measure::Updates(updates) => updates.run().await,
             }
         };
         tokio::select! {

@@ -1,0 +1,159 @@
+//! Tables that change, beside the same tables at rest: what merging changes costs a scan, how many rows a second are
+//! changed, what a checkpoint takes, how long opening takes, and streams of queries while all of that goes on.
+
+mod merging;
+mod rates;
+mod report;
+mod streams;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use coscan_datafusion::{
+    CoscanOptions, DatabaseOptions, ManagedDatabase, ManagedStatement, run_managed_statement,
+};
+use coscan_runtime::{BufferManager, Options};
+use coscan_storage::stores::{LimitedStore, Limits, Stores};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use object_store::local::LocalFileSystem;
+use url::Url;
+
+use crate::runner::EngineError;
+
+pub use report::{
+    CheckpointTimes, MergingReport, OpeningReport, RateReport, StreamsReport, UpdatesReport, table,
+};
+
+/// Measurements of a database of its own, in a directory that is made for them.
+#[derive(Clone, Debug)]
+pub struct Updates {
+    /// The file of TPC-H lineitem.
+    pub lineitem: PathBuf,
+    /// The directory of the database, which must not exist.
+    pub directory: PathBuf,
+    /// The memory of coscan, in bytes.
+    pub memory_bytes: u64,
+    /// Runs of each query whose processor time is measured.
+    pub rounds: usize,
+    /// How long each rate is measured, in seconds.
+    pub seconds: f64,
+    /// Streams of queries that run beside changes.
+    pub streams: usize,
+    /// Queries of each stream.
+    pub queries: usize,
+    /// The bandwidth of the device for these streams, in bytes a second.
+    pub bandwidth: Option<u64>,
+}
+
+impl Updates {
+    /// Runs all measurements. `on_step` is told what is being measured.
+    ///
+    /// # Errors
+    /// If the database cannot be written, or an answer is not that of its snapshot.
+    pub async fn run(&self, on_step: &dyn Fn(&str)) -> Result<UpdatesReport, EngineError> {
+        let opened = Opened::new(&self.directory, self.memory_bytes, None).await?;
+        on_step("loading lineitem");
+        let load = format!("CREATE TABLE rest AS SELECT * FROM '{}'", self.lineitem.display());
+        opened.run(&load).await?;
+        opened.run("CREATE TABLE changed AS SELECT * FROM rest").await?;
+        let merging = merging::measure(&opened, self.rounds, on_step).await?;
+        let checkpoint = opened.checkpoint("changed").await?;
+        let rates = rates::measure(&opened, self.seconds, on_step).await?;
+        on_step("opening the database again");
+        drop(opened);
+        let opening = Opened::time(&self.directory, self.memory_bytes).await?;
+        on_step("streams beside changes");
+        let streams = streams::measure(self).await?;
+        Ok(UpdatesReport { merging, checkpoint, rates, opening, streams })
+    }
+}
+
+/// A database that is open, and a session on it.
+struct Opened {
+    manager: BufferManager,
+    coscan: CoscanOptions,
+    database: ManagedDatabase,
+    context: SessionContext,
+}
+
+impl Opened {
+    /// Opens the database without work in the background, on a device of this bandwidth.
+    async fn new(
+        directory: &Path,
+        memory_bytes: u64,
+        bandwidth: Option<u64>,
+    ) -> Result<Self, EngineError> {
+        let manager = BufferManager::new(Options::with_memory_bytes(memory_bytes))?;
+        let mut coscan = CoscanOptions::new(&manager);
+        if let Some(bytes_per_second) = bandwidth {
+            let limits = Limits { bytes_per_second: Some(bytes_per_second), ..Limits::default() };
+            let stores = Stores::new();
+            let local = Arc::new(LocalFileSystem::new());
+            stores.register(&Url::parse("file:///")?, Arc::new(LimitedStore::new(local, limits)));
+            coscan = coscan.with_stores(stores);
+        }
+        let options = DatabaseOptions {
+            background: false,
+            checkpoint_bytes_per_second: None,
+            ..DatabaseOptions::default()
+        };
+        let database = ManagedDatabase::open_with(coscan.clone(), directory, options).await?;
+        let context = session(&coscan, &database)?;
+        Ok(Self { manager, coscan, database, context })
+    }
+
+    /// Another session on its tables.
+    fn session(&self) -> Result<SessionContext, EngineError> {
+        session(&self.coscan, &self.database)
+    }
+
+    /// Opens the database and closes it, and says how long that took.
+    async fn time(directory: &Path, memory_bytes: u64) -> Result<OpeningReport, EngineError> {
+        let log_bytes = std::fs::read_dir(directory.join("wal"))?
+            .map(|entry| entry.and_then(|entry| entry.metadata()).map(|file| file.len()))
+            .sum::<Result<u64, _>>()?;
+        let start = std::time::Instant::now();
+        drop(Self::new(directory, memory_bytes, None).await?);
+        Ok(OpeningReport { segment_bytes: log_bytes, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    async fn run(&self, sql: &str) -> Result<Vec<RecordBatch>, EngineError> {
+        execute(&self.context, sql).await
+    }
+
+    /// Checkpoints a table, and says how long that took.
+    async fn checkpoint(&self, table: &str) -> Result<CheckpointTimes, EngineError> {
+        let Some(table) = self.database.table(table)? else {
+            return Err(format!("there is no table {table}").into());
+        };
+        let start = std::time::Instant::now();
+        let counts = self.database.checkpoint(&table).await?;
+        Ok(CheckpointTimes { rows: counts.rows_written, seconds: start.elapsed().as_secs_f64() })
+    }
+}
+
+/// A session on the tables of a database.
+fn session(
+    coscan: &CoscanOptions,
+    database: &ManagedDatabase,
+) -> Result<SessionContext, EngineError> {
+    let config = SessionConfig::new().with_target_partitions(crate::process::cores());
+    let context = SessionContext::new_with_config(config).enable_url_table();
+    coscan.clone().install(&context)?;
+    database.add_to(&context)?;
+    Ok(context)
+}
+
+/// Executes a statement, as a shell does.
+async fn execute(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>, EngineError> {
+    let state = context.state();
+    let dialect = state.config().options().sql_parser.dialect;
+    let statement = state.sql_to_statement(sql, &dialect)?;
+    match run_managed_statement(context, statement).await? {
+        ManagedStatement::Executed(batches) => Ok(batches),
+        ManagedStatement::Plan(plan) => {
+            Ok(context.execute_logical_plan(plan).await?.collect().await?)
+        }
+    }
+}

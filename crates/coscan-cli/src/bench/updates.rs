@@ -1,0 +1,95 @@
+//! `coscan bench updates`: tables that change.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use coscan_bench::metrics::write_json;
+use coscan_bench::updates::{Updates, table};
+
+use super::write;
+use crate::Failure;
+use crate::compare::spinner;
+use crate::data::{data_directory, make_lineitem};
+use crate::sizes::parse_bytes;
+
+/// Tables that change, beside the same tables at rest.
+///
+/// Makes a database of its own in a temporary directory, and measures: the processor time of TPC-H Q1 and Q6 over a table of
+/// which parts of the rows are changed; statements in a second, each durable before the next; a checkpoint; opening the database
+/// again; and streams of queries while their table is updated, appended to and checkpointed. Each answer of the streams is
+/// checked against its snapshot.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coscan bench updates --scale 0.1                             in half a minute
+  coscan bench updates --bandwidth 200MB --json updates.json   a slow device for the streams")]
+pub(super) struct UpdatesCommand {
+    /// TPC-H scale factor: 1 is six million rows of lineitem
+    #[arg(long, default_value_t = 1.0, value_name = "N")]
+    scale: f64,
+    /// Where generated data is kept [default: the user's cache directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    data: Option<PathBuf>,
+    /// Memory of coscan
+    #[arg(long, default_value = "4GiB", value_name = "BYTES", value_parser = parse_bytes)]
+    memory_bytes: u64,
+    /// Runs of each query
+    #[arg(long, default_value_t = 7, value_name = "N")]
+    rounds: usize,
+    /// How long each kind of statement runs, in seconds
+    #[arg(long, default_value_t = 3.0, value_name = "N")]
+    seconds: f64,
+    /// Streams that run beside changes
+    #[arg(long, default_value_t = 16, value_name = "N")]
+    streams: usize,
+    /// Queries of each stream
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    queries: usize,
+    /// Bandwidth of the device for the streams, in bytes per second [default: no limit]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    bandwidth: Option<u64>,
+    /// Write the measures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl UpdatesCommand {
+    pub(super) async fn run(&self) -> Result<(), Failure> {
+        if self.rounds == 0 || self.streams == 0 || self.queries == 0 {
+            return Err("there is nothing to run; give at least one round, stream and query".into());
+        }
+        let data = data_directory(self.data.as_ref())?;
+        let lineitem = make_lineitem(data.clone(), self.scale).await?;
+        let directory = data.join(format!("updates-{}.db", std::process::id()));
+        let updates = Updates {
+            lineitem,
+            directory: directory.clone(),
+            memory_bytes: self.memory_bytes,
+            rounds: self.rounds,
+            seconds: self.seconds,
+            streams: self.streams,
+            queries: self.queries,
+            bandwidth: self.bandwidth,
+        };
+        let _removed = Removed(directory);
+        let bar = spinner();
+        let report = updates.run(&|step| bar.set_message(step.to_owned())).await;
+        bar.finish_and_clear();
+        let report = report?;
+        println!("{}", table(&report));
+        write(&self.json, |path| write_json(path, std::slice::from_ref(&report)))
+    }
+}
+
+/// A directory that is removed at the end.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            eprintln!("coscan: cannot remove {}: {error}", self.0.display());
+        }
+    }
+}
