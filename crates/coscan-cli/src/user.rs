@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write, stderr, stdin};
 use std::process::{Command, ExitCode, Stdio};
 
 use clap::Args;
-use coscan_server::users::{Verifier, entry};
+use coscan_server::users::{Verifier, entry, entry_of_writes};
 
 use crate::Failure;
 
@@ -22,6 +22,10 @@ pub(crate) struct User {
     /// A table that the user may read; may be given several times [default: all]
     #[arg(short, long = "table", value_name = "NAME")]
     tables: Vec<String>,
+    /// A table of the server's database that the user may change, among those that the user may read; '*' for all and for
+    /// creating and dropping tables; may be given several times [default: none]
+    #[arg(short, long = "write", value_name = "NAME")]
+    writes: Vec<String>,
 }
 
 impl User {
@@ -31,6 +35,9 @@ impl User {
             return Err("the password is empty".into());
         }
         print!("{}", entry(&self.name, &Verifier::of_password(&password)?, &self.tables));
+        if !self.writes.is_empty() {
+            print!("{}", entry_of_writes(&self.writes));
+        }
         Ok(ExitCode::SUCCESS)
     }
 

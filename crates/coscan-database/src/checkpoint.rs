@@ -9,13 +9,10 @@ use crate::commit::PendingCommit;
 use crate::database::Database;
 use crate::error::Error;
 use crate::log::{EncodedFiles, Record, rows_now};
-use crate::rewrite::{FileRewrite, TableRewrite, follow, rewritten};
-use crate::state::{Commit, DatabaseVersion, Snapshot};
+use crate::rewrite::{FileRewrite, TableRewrite, carry_changes, rewritten};
+use crate::state::{Commit, DatabaseVersion, ROWS_UNDER_LOCK_MAX, Snapshot};
 use crate::table::{DataFile, FileId, RetiredFile, TableId};
 use crate::version::{TablePart, TableVersion};
-
-/// How many changed rows are carried into the new files under the lock at once, if it can be helped.
-const FEW_ROWS: u64 = 256;
 
 /// How often changes are carried without the lock before the rest is carried under it.
 const ROUNDS_MAX: u32 = 8;
@@ -93,14 +90,14 @@ impl<V: Clone + PartialEq> Checkpoint<V> {
         let format = database.value_format();
         let (mut carried, mut encoded) = (snapshot.lsn(), EncodedFiles::default());
         let has_inserted = rewrites.iter().any(FileRewrite::has_inserted);
-        let mut follow = |latest: &TableVersion<V>, since: &[Arc<Commit<V>>]| {
+        let mut carry = |latest: &TableVersion<V>, since: &[Arc<Commit<V>>]| {
             let mut others = since.iter().filter_map(|commit| commit.rewrite_of(table));
             if has_inserted && others.any(TableRewrite::has_inserted) {
                 return Err(Error::NoSuchFile); // Another checkpoint has written the same rows.
             }
             let writes = since.iter().filter_map(|commit| commit.writes.get(&table));
             let writes: Vec<_> = writes.collect();
-            follow(&mut rewrites, latest, &writes, |id, changes, rows| {
+            carry_changes(&mut rewrites, latest, &writes, |id, changes, rows| {
                 if let Some(format) = format {
                     encoded.add(id, &rows_now(changes, rows), format);
                 }
@@ -113,13 +110,13 @@ impl<V: Clone + PartialEq> Checkpoint<V> {
                 (state.latest.clone(), state.commits_after(carried))
             };
             carried = latest.lsn;
-            if follow(latest.version(table)?, &since)? <= FEW_ROWS {
+            if carry(latest.version(table)?, &since)? <= ROWS_UNDER_LOCK_MAX {
                 break;
             }
         }
         let mut state = database.state().lock();
         let latest = state.latest.version(table)?;
-        follow(latest, &state.commits_after(carried))?;
+        carry(latest, &state.commits_after(carried))?;
         let after = rewritten(latest, &rewrites);
         let replaced: BTreeSet<_> = rewrites.iter().flat_map(FileRewrite::replaced).collect();
         let old = latest.files().iter().filter(|file| replaced.contains(&file.id));

@@ -8,13 +8,10 @@ use coscan_wal::Lsn;
 use crate::database::Database;
 use crate::error::Error;
 use crate::log::{Record, table_changes};
-use crate::state::{Commit, DatabaseVersion, State};
+use crate::state::{Commit, DatabaseVersion, ROWS_UNDER_LOCK_MAX, State};
 use crate::table::{Table, TableId};
 use crate::table_transaction::{TableTransaction, TableWrites};
 use crate::version::TableVersion;
-
-/// The most rows of a transaction that is applied under the lock at once.
-const FEW_ROWS: u64 = 256;
 
 /// How often a large transaction is applied without the lock, before it is applied under it.
 const ATTEMPTS_MAX: u32 = 3;
@@ -66,14 +63,9 @@ impl<V: Clone + PartialEq> Changes<V> {
         since: &[Arc<Commit<V>>],
     ) -> Result<(), Error> {
         for (id, changes) in &mut self.tables {
-            let mut others = Vec::new();
-            for commit in since
-                .iter()
-                .filter(|commit| commit.lsn > changes.seen())
-                .cloned()
-                .collect::<Vec<_>>()
-            {
-                others.push(commit.clone());
+            let (mut others, seen) = (Vec::new(), changes.seen());
+            for commit in since.iter().filter(|commit| commit.lsn > seen) {
+                others.push(commit);
                 let Some(rewrite) = commit.rewrite_of(*id) else { continue };
                 let writes: Vec<_> =
                     others.iter().filter_map(|commit| commit.writes.get(id)).collect();
@@ -185,7 +177,8 @@ impl<V: Clone + PartialEq> Database<V> {
             return Ok(PendingCommit::new(self.clone(), changes.seen));
         }
         let mut record = self.encoded(|| changes.record());
-        let mut attempts = if changes.rows_written() <= FEW_ROWS { 0 } else { ATTEMPTS_MAX };
+        let mut attempts =
+            if changes.rows_written() <= ROWS_UNDER_LOCK_MAX { 0 } else { ATTEMPTS_MAX };
         loop {
             let state = self.state().lock();
             let since = state.commits_after(changes.seen);
@@ -260,10 +253,7 @@ impl<V: Clone> PendingCommit<V> {
     /// # Errors
     /// As [`Self::wait`].
     pub async fn durable(self) -> Result<Lsn, Error> {
-        if let Some(log) = self.database.log() {
-            log.committed(self.lsn).await?;
-        }
-        self.database.publish();
+        self.database.durable(self.lsn).await?;
         Ok(self.lsn)
     }
 }

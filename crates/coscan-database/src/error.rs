@@ -48,12 +48,18 @@ pub enum Error {
         /// The record.
         lsn: coscan_wal::Lsn,
     },
-    /// The state of the database, without which its log is of no use, is damaged or missing.
-    #[error("{path} {reason}. Restore the database from a backup")]
-    State {
+    /// The state of the database, without which its log is of no use, is damaged.
+    #[error("{path} is damaged: restore the database from a backup")]
+    DamagedState {
         /// The file, relative to the root of the disk.
         path: String,
-        /// What is wrong with it.
+    },
+    /// The disk refuses something with the files of states.
+    #[error("{path} {reason}. Check the disk, and the rights on the directory")]
+    StateFile {
+        /// The file, relative to the root of the disk.
+        path: String,
+        /// What the disk refuses, and why.
         reason: String,
     },
     /// The state of the database cannot be written to a file. The log stays as it was.

@@ -107,7 +107,7 @@ impl<V: Clone> FileRewrite<V> {
 ///
 /// # Errors
 /// [`Error::NoSuchFile`] if something else has replaced a file.
-pub(crate) fn follow<V: Clone + PartialEq>(
+pub(crate) fn carry_changes<V: Clone + PartialEq>(
     rewrites: &mut [FileRewrite<V>],
     latest: &TableVersion<V>,
     since: &[&TableWrites],

@@ -12,6 +12,9 @@ use crate::table::{RetiredFile, Table, TableId};
 use crate::table_transaction::TableWrites;
 use crate::version::TableVersion;
 
+/// The most rows that are applied under the lock at once, if it can be helped.
+pub(crate) const ROWS_UNDER_LOCK_MAX: u64 = 256;
+
 /// All tables of a database after a commit.
 #[derive(Clone)]
 pub(crate) struct DatabaseVersion<V: Clone> {

@@ -14,10 +14,23 @@ use crate::users::Users;
 pub fn check(config: &Config) -> Result<(), ConfigError> {
     let mut errors = config.errors();
     errors.extend(security_errors(config));
+    errors.extend(config.database.as_deref().and_then(database_error));
     if let Some(error) = config.ring.as_ref().and_then(|ring| crate::ring::check(ring).err()) {
         errors.push(error.to_string());
     }
     if errors.is_empty() { Ok(()) } else { Err(ConfigError::Wrong(errors)) }
+}
+
+/// The reason why a database cannot be in a directory. The database is not opened: another server may have it open.
+fn database_error(directory: &Path) -> Option<String> {
+    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let is_possible = directory.is_dir() || !directory.exists() && parent.is_none_or(Path::is_dir);
+    (!is_possible).then(|| {
+        format!(
+            "database: {} is no directory, and there is none to create it in",
+            directory.display()
+        )
+    })
 }
 
 /// Secret files that every local user can read because of their mode, one sentence for each. Directories above them are

@@ -97,9 +97,6 @@ impl Server {
             let manager = BufferManager::new(config.memory.options()).map_err(EngineError::from)?;
             let engine = Engine::new(&manager, Arc::new(Users::anyone()), &config.limits)?;
             engine.open_tables(&config.tables).await?;
-            if let Some(directory) = &config.database {
-                engine.open_database(directory).await?;
-            }
             Ok::<_, ServerError>(())
         };
         if let Err(error) = opened.await {

@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct UpdatesReport {
     /// The cost of scans over changed rows.
     pub merging: Vec<MergingReport>,
-    /// A checkpoint of the table with a part of its rows changed.
+    /// A checkpoint of the table with about a quarter of its rows changed.
     pub checkpoint: CheckpointTimes,
     /// How many rows are changed in a second.
     pub rates: Vec<RateReport>,

@@ -21,8 +21,8 @@ pub(crate) struct Flags {
     /// groups. Each scan reads the copy that costs least. May be given several times [tables.NAME.replicas]
     #[arg(long = "replica", value_name = "NAME=URL", value_parser = parse_table)]
     replicas: Vec<(String, String)>,
-    /// The directory of a database, whose tables users may change that have the right to, with `writes` in the users
-    /// file; it is created if there is none [database]
+    /// The directory of a database: users change its tables as `writes` in the users file says. Created if there is none
+    /// [database]
     #[arg(long, value_name = "DIR")]
     database: Option<PathBuf>,
     /// Where clients of the PostgreSQL protocol connect [listen.postgres]

@@ -129,7 +129,11 @@ fn warn_of_exposed_files(config: &Config) {
 fn greet(config: &Config, server: &Server) {
     let say = |text: &str| say(config.log.format, text);
     let tables = config.tables.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    say(&format!("serves {tables}"));
+    match &config.database {
+        None => say(&format!("serves {tables}")),
+        Some(path) if tables.is_empty() => say(&format!("serves the database {}", path.display())),
+        Some(path) => say(&format!("serves {tables}, and the database {}", path.display())),
+    }
     if let Some(address) = server.postgres {
         let (host, port) = (address.ip(), address.port());
         let user = if config.insecure { "anyone" } else { "NAME" };

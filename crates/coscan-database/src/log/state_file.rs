@@ -1,6 +1,7 @@
 //! The state of a database in a file, so that the log before it can be cut.
 //!
-//! The file has frames: a length, a checksum (CRC-32C) and as many bytes. The first frame says of which commit the state is;
+//! The file has frames: a length, a checksum (CRC-32C) and as many bytes. The first frame has the commit of the state, the
+//! numbers of the next table, file and inserted row, and the retired files;
 //! then there are records that make the state of an empty database, and at last an empty frame. The name of the file has the
 //! number of the commit. It is published as a whole.
 
@@ -57,11 +58,11 @@ fn states(disk: &dyn Disk) -> Result<Vec<Lsn>, Error> {
 
 fn failed(path: &str, what: &str, error: &io::Error) -> Error {
     let path = if path.is_empty() { "the directory of the database" } else { path };
-    Error::State { path: path.into(), reason: format!("{what}: {error}") }
+    Error::StateFile { path: path.into(), reason: format!("{what}: {error}") }
 }
 
 fn damaged(path: &str) -> Error {
-    Error::State { path: path.into(), reason: "is damaged".into() }
+    Error::DamagedState { path: path.into() }
 }
 
 /// Removes all states but the last one, and what a crash or an error has left of one that was being written.
@@ -172,7 +173,7 @@ fn table_records<V: Clone>(
 /// The last state of a directory, and the commit that it is of. Without one, it is an empty database before the first commit.
 ///
 /// # Errors
-/// [`Error::State`] if it is damaged.
+/// [`Error::DamagedState`] if it is damaged, or if the disk fails.
 pub(crate) fn read<V: Clone>(
     disk: &dyn Disk,
     format: ValueFormat<V>,

@@ -78,7 +78,10 @@ impl Run {
             };
             if let Err(error) = done {
                 assert!(
-                    matches!(error, Error::Log(_) | Error::State { .. } | Error::WriteState { .. }),
+                    matches!(
+                        error,
+                        Error::Log(_) | Error::StateFile { .. } | Error::WriteState { .. }
+                    ),
                     "{error}"
                 );
                 return;

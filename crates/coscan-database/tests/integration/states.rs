@@ -38,7 +38,7 @@ fn a_state_cuts_the_log_and_its_damage_is_found() {
         let file = disk.open_writable(state).unwrap();
         file.write_at(&[bytes[bit / 8] ^ (1 << (bit % 8))], bit as u64 / 8).unwrap();
         let error = open(&disk).unwrap_err();
-        assert!(matches!(error, Error::State { .. }), "{error}");
+        assert!(matches!(error, Error::DamagedState { .. }), "{error}");
         file.write_at(&bytes, 0).unwrap();
     }
     let file = disk.open_writable(state).unwrap();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
 use tokio::sync::Notify;
 
@@ -39,7 +40,12 @@ pub(crate) async fn run(database: ManagedDatabase, changed: &Notify) {
 async fn write_due(database: &ManagedDatabase) -> Vec<DataFusionError> {
     let mut errors = Vec::new();
     for name in database.table_names() {
-        match write_table(database, &name).await {
+        let (of, table) = (database.clone(), name.clone());
+        // A panic ends the checkpoint of one table.
+        let writing = SpawnedTask::spawn(async move { write_table(&of, &table).await });
+        let written = writing.join().await;
+        let written = written.map_err(|error| DataFusionError::External(Box::new(error)));
+        match written.flatten() {
             Err(error) if !is_dropped(&error) => {
                 errors
                     .push(error.context(format!(
@@ -65,10 +71,10 @@ async fn write_table(database: &ManagedDatabase, name: &str) -> Result<()> {
     let counts = database.checkpoint_parts(&table, Extent::Due).await?;
     if counts.files_written + counts.files_replaced > 0 {
         log::info!(
-            "{name}: wrote {} rows to {} files, which replace {}",
-            counts.rows_written,
+            "checkpoint of {name}: {} files replaced by {} new ones with {} rows",
+            counts.files_replaced,
             counts.files_written,
-            counts.files_replaced
+            counts.rows_written
         );
     }
     Ok(())

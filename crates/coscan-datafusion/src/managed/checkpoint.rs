@@ -80,12 +80,11 @@ impl ManagedDatabase {
     ) -> Result<CheckpointCounts> {
         // Two at the same time would write the same rows, and one of them in vain.
         let _only_one = self.checkpointing().lock().await;
-        let checkpoint = self.versions().begin_checkpoint(table.id()).map_err(from_database)?;
+        let mut checkpoint = self.versions().begin_checkpoint(table.id()).map_err(from_database)?;
         let parts = due_parts(checkpoint.version(), extent);
         if parts.is_empty() {
             return Ok(CheckpointCounts::default());
         }
-        let mut checkpoint = checkpoint;
         let mut written = WrittenFiles { database: self.clone(), paths: Vec::new() };
         let mut counts = CheckpointCounts::default();
         let mut pace = Pace::new(self.options().checkpoint_bytes_per_second);
@@ -122,8 +121,8 @@ impl ManagedDatabase {
         if version.visible_rows() == 0 {
             return Ok(None);
         }
-        let base = OpenedFiles::default();
-        let base = table.base(&base, &version).await?;
+        let opened = OpenedFiles::default();
+        let base = table.base(&opened, &version).await?;
         let source = base.with_changes(changes_of(&version), checkpoint.lsn().0)?;
         let config = SessionConfig::new().with_target_partitions(1);
         let context = SessionContext::new_with_config(config);
@@ -150,7 +149,10 @@ impl ManagedDatabase {
                 file.flush().await?;
                 memory.free();
             }
-            pace.keep(file.bytes() - std::mem::replace(&mut bytes, file.bytes())).await;
+            // An estimate, which falls when a page is compressed.
+            let written = file.bytes();
+            pace.keep(written.saturating_sub(bytes)).await;
+            bytes = bytes.max(written);
         }
         written.paths.push(file.path().to_owned());
         file.finish().await.map(Some)

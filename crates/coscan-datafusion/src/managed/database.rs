@@ -33,16 +33,16 @@ use crate::options::CoscanOptions;
 #[derive(Clone)]
 pub struct ManagedDatabase {
     inner: Arc<Inner>,
-    /// Somebody who uses the database; `None` for work in the background.
-    _user: Option<Arc<User>>,
+    /// Held by all who use the database; `None` for the work in the background itself.
+    _background: Option<Arc<BackgroundGuard>>,
 }
 
-/// Tells the work in the background that nobody uses the database any more.
-struct User {
+/// Ends the work in the background when it is dropped.
+struct BackgroundGuard {
     closed: Arc<Notify>,
 }
 
-impl Drop for User {
+impl Drop for BackgroundGuard {
     fn drop(&mut self) {
         self.closed.notify_one();
     }
@@ -158,14 +158,14 @@ impl ManagedDatabase {
             changed,
             checkpointing,
         };
-        Self { inner: Arc::new(inner), _user: None }
+        Self { inner: Arc::new(inner), _background: None }
     }
 
     /// The same database for its users. Work in the background ends when they are gone.
     fn with_background(self) -> Self {
         let closed = Arc::new(Notify::new());
-        let user = User { closed: Arc::clone(&closed) };
-        let database = Self { _user: Some(Arc::new(user)), ..self.clone() };
+        let guard = BackgroundGuard { closed: Arc::clone(&closed) };
+        let database = Self { _background: Some(Arc::new(guard)), ..self.clone() };
         // Something may be due since the database was open before.
         self.notify_changed();
         tokio::spawn(async move {

@@ -5,13 +5,12 @@ use std::time::Duration;
 /// How a database keeps its files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DatabaseOptions {
-    /// Whether changes are written to new files in the background, when scans pay for them more than the files cost, and
-    /// the log is cut.
+    /// Whether checkpoints run and the log is cut in the background.
     pub background: bool,
     /// The most bytes that checkpoints in the background and those of [`ManagedDatabase::checkpoint`](crate::ManagedDatabase::checkpoint) write in a second;
     /// `None` for no limit.
     pub checkpoint_bytes_per_second: Option<u64>,
-    /// How long files are kept that a checkpoint has replaced, for readers in other processes and backups.
+    /// How long files are kept that a checkpoint has replaced, as a safeguard: nothing reads them any more but statements that are running.
     pub retention: Duration,
 }
 

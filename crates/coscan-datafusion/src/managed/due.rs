@@ -9,15 +9,17 @@ const CHANGED_ROWS_DIVISOR: u64 = 10;
 /// The changes of a file that are too few to write it anew, whatever part of its rows they are.
 const CHANGES_MIN: u64 = 4096;
 
-/// The changes of a file for which it is written anew, however many rows it has: they take about 64 MB.
+/// The changes of a file for which it is written anew, however many rows it has.
 const CHANGES_MAX: u64 = 1 << 20;
 
 /// The inserted rows that are written to a file.
 const INSERTED_MIN: u64 = 65_536;
 
-/// Files of fewer rows are small: so many of them in a row become one.
+/// Files of fewer rows are small.
 const SMALL_FILE_ROWS: u64 = 1 << 19;
-const SMALL_FILES_MAX: usize = 8;
+
+/// So many small files in a row become one.
+const SMALL_FILES_MIN: usize = 8;
 
 /// The most rows of a file that is made of several.
 const FILE_ROWS_MAX: u64 = 4 << 20;
@@ -76,7 +78,7 @@ fn parts_of(files: &[FileCounts], inserted: u64, extent: Extent) -> Vec<TablePar
     let mut due: Vec<bool> = files.iter().map(|file| file.is_due(extent)).collect();
     let mut start = 0;
     for run in files.chunk_by(|a, b| a.is_small() && b.is_small()) {
-        if run.len() >= SMALL_FILES_MAX {
+        if run.len() >= SMALL_FILES_MIN {
             due[start..start + run.len()].fill(true);
         }
         start += run.len();

@@ -37,7 +37,7 @@ pub(super) fn check(plan: &LogicalPlan, user: &User) -> Result<(), QueryError> {
     let reads_only =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads_only.verify_plan(read).map_err(|_| {
-        let text = "this server reads tables only: SELECT, EXPLAIN, SHOW, SET; it changes no data, tables or files";
+        let text = "this server reads tables only, apart from those of its own database, if it has one: SELECT, EXPLAIN, SHOW, SET";
         QueryError::new(ErrorKind::NotAllowed, text)
     })?;
     check_aggregates(read).map_err(from_engine)
@@ -48,7 +48,7 @@ fn check_change(change: &DmlStatement, user: &User) -> Result<(), QueryError> {
     let provider = source_as_provider(&change.target).map_err(from_engine)?;
     if !provider.is::<ManagedTable>() {
         let text = format!(
-            "this server reads table {table} only: it changes no data but that of its own database"
+            "this server reads tables only, apart from those of its own database, and {table} is none of these"
         );
         return Err(QueryError::new(ErrorKind::NotAllowed, text));
     }
@@ -66,7 +66,7 @@ fn check_change(change: &DmlStatement, user: &User) -> Result<(), QueryError> {
 ///
 /// # Errors
 /// If the user has no right to it, or it is too large.
-pub(super) async fn check_statement(
+pub(super) async fn check_table_statement(
     state: &SessionState,
     statement: &Statement,
     command: Command,
@@ -92,8 +92,7 @@ pub(super) async fn check_statement(
         }
         LogicalPlan::Ddl(DdlStatement::DropTable(_)) => Ok(size),
         _ => {
-            let text = "of statements that make tables, this server knows CREATE TABLE with columns or AS a query, and \
-                        DROP TABLE";
+            let text = "only CREATE TABLE t (columns), CREATE TABLE t AS SELECT … and DROP TABLE t work here";
             Err(QueryError::new(ErrorKind::NotSupported, text))
         }
     }

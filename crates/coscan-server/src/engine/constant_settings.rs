@@ -1,5 +1,7 @@
 //! PostgreSQL settings that have no effect here.
 
+use crate::users::{Granted, User};
+
 /// The version of PostgreSQL that the server resembles, for clients that ask.
 pub const SERVER_VERSION: &str = "15.18 (coscan)";
 
@@ -38,6 +40,27 @@ pub(super) const WITHOUT_EFFECT: [(&str, &str); 14] = [
     ("search_path", "public"),
     ("synchronous_commit", "on"),
 ];
+
+/// The value of a setting with a fixed one. Users who change tables see what holds for their transactions.
+pub(super) fn fixed_value(name: &str, user: &User) -> Option<&'static str> {
+    let (_, fixed) = FIXED.iter().find(|(known, _)| *known == name)?;
+    Some(of_writer(name, user).unwrap_or(fixed))
+}
+
+/// The default of a setting that has no effect.
+pub(super) fn default_value(name: &str, user: &User) -> Option<&'static str> {
+    let (_, default) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name)?;
+    Some(of_writer(name, user).unwrap_or(default))
+}
+
+fn of_writer(name: &str, user: &User) -> Option<&'static str> {
+    match name {
+        _ if user.writes == Granted::none() => None,
+        "transaction_read_only" | "default_transaction_read_only" => Some("off"),
+        "transaction_isolation" | "default_transaction_isolation" => Some("repeatable read"),
+        _ => None,
+    }
+}
 
 /// Whether a client's value equals the fixed value of a setting. Only letters and digits count, as in PostgreSQL's
 /// names of encodings, since asyncpg sends `'utf-8'` with the quotes.

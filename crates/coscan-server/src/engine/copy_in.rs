@@ -8,7 +8,6 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::{Column, ParamValues, ScalarValue, TableReference, exec_err};
 use datafusion::datasource::provider_as_source;
-use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
@@ -29,14 +28,19 @@ use crate::queries::{ErrorKind, QueryError, RunningQuery};
 /// The batches that wait for the query which inserts them.
 const BATCHES_WAITING: usize = 2;
 
-/// The rows of a copy, as texts. The copy ends with the last of its senders.
-pub(crate) type CopiedRows = mpsc::Sender<Result<RecordBatch, DataFusionError>>;
+/// A part of what a client copies.
+pub(crate) enum Copied {
+    /// Rows, as texts.
+    Rows(RecordBatch),
+    /// The end of the rows. Without it, none are inserted.
+    End,
+}
 
 /// A copy into a table that has begun.
 pub(crate) struct RunningCopy {
     /// The query that inserts the rows. It returns their number.
     pub(crate) query: RunningQuery,
-    pub(crate) rows: CopiedRows,
+    pub(crate) rows: mpsc::Sender<Copied>,
     /// The columns of the rows, which are texts.
     pub(crate) columns: SchemaRef,
 }
@@ -67,7 +71,7 @@ impl Engine {
             .map(|&column| Field::new(of_table.field(column).name(), DataType::Utf8, true));
         let texts = Arc::new(Schema::new(texts.collect::<Vec<_>>()));
         let (rows, received) = mpsc::channel(BATCHES_WAITING);
-        let source = Copied { schema: Arc::clone(&texts), rows: Mutex::new(Some(received)) };
+        let source = CopySource { schema: Arc::clone(&texts), rows: Mutex::new(Some(received)) };
         let source = StreamingTable::try_new(Arc::clone(&texts), vec![Arc::new(source)]);
         let source = provider_as_source(Arc::new(source.map_err(from_engine)?));
         let values = of_table.fields().iter().enumerate().map(|(position, field)| {
@@ -120,12 +124,12 @@ fn named_columns(
 }
 
 /// The rows that are copied, as a table that is read once.
-struct Copied {
+struct CopySource {
     schema: SchemaRef,
-    rows: Mutex<Option<mpsc::Receiver<Result<RecordBatch, DataFusionError>>>>,
+    rows: Mutex<Option<mpsc::Receiver<Copied>>>,
 }
 
-impl PartitionStream for Copied {
+impl PartitionStream for CopySource {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -135,8 +139,14 @@ impl PartitionStream for Copied {
         let schema = Arc::clone(&self.schema);
         match rows {
             Some(rows) => {
-                let rows = futures::stream::unfold(rows, |mut rows| async {
-                    rows.recv().await.map(|batch| (batch, rows))
+                let rows = futures::stream::unfold(Some(rows), |rows| async {
+                    let mut rows = rows?;
+                    match rows.recv().await {
+                        Some(Copied::Rows(batch)) => Some((Ok(batch), Some(rows))),
+                        Some(Copied::End) => None,
+                        // The client is gone, or its rows are wrong.
+                        None => Some((exec_err!("the copy has not come to its end"), None)),
+                    }
                 });
                 Box::pin(RecordBatchStreamAdapter::new(schema, rows))
             }
@@ -149,8 +159,8 @@ impl PartitionStream for Copied {
     }
 }
 
-impl fmt::Debug for Copied {
+impl fmt::Debug for CopySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Copied").field("schema", &self.schema).finish_non_exhaustive()
+        f.debug_struct("CopySource").field("schema", &self.schema).finish_non_exhaustive()
     }
 }

@@ -79,7 +79,7 @@ use catalog::Tables;
 pub use catalog::{CATALOG, SCHEMA};
 pub use command::Command;
 pub use constant_settings::SERVER_VERSION;
-pub(crate) use copy_in::{CopiedRows, RunningCopy};
+pub(crate) use copy_in::{Copied, RunningCopy};
 pub(crate) use decimals::decimal_digits;
 pub use login::{LoginError, Proof};
 use memory::UserMemories;

@@ -12,7 +12,7 @@ use datafusion::sql::parser::Statement as EngineStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
 use crate::engine::array_parameters::infer_arrays;
-use crate::engine::changes::{check, check_statement};
+use crate::engine::changes::{check, check_table_statement};
 use crate::engine::column_names::shown_schema;
 use crate::engine::command::{Command, query_command};
 use crate::engine::errors::from_engine;
@@ -230,7 +230,7 @@ async fn planned(
 ) -> Result<Planned, QueryError> {
     let command = query_command(&statement);
     if command.is_of_tables() && has_database {
-        let size = check_statement(state, &statement, command, user).await?;
+        let size = check_table_statement(state, &statement, command, user).await?;
         return Ok(Planned {
             command,
             schema: Arc::new(Schema::empty()),

@@ -7,7 +7,9 @@ use coscan_datafusion::SessionSettings as SharingSettings;
 use coscan_runtime::units::{parse_bytes, parse_duration};
 use datafusion::prelude::SessionConfig;
 
-use crate::engine::constant_settings::{FIXED, WITHOUT_EFFECT, is_fixed_value};
+use crate::engine::constant_settings::{
+    FIXED, WITHOUT_EFFECT, default_value, fixed_value, is_fixed_value,
+};
 use crate::engine::time_zone::arrow_zone;
 use crate::queries::{ErrorKind, QueryError};
 use crate::users::User;
@@ -95,7 +97,7 @@ impl Settings {
                 }
                 self.time_zone = value.map(str::to_owned);
             }
-            name => return self.set_other(name, value, wrong),
+            name => return self.set_other(name, value, user, wrong),
         }
         Ok(())
     }
@@ -104,9 +106,10 @@ impl Settings {
         &mut self,
         name: &str,
         value: Option<&str>,
+        user: &User,
         wrong: impl Fn(&str) -> QueryError,
     ) -> Result<(), QueryError> {
-        if let Some((_, fixed)) = FIXED.iter().find(|(known, _)| *known == name) {
+        if let Some(fixed) = fixed_value(name, user) {
             return match value.is_none_or(|value| is_fixed_value(name, value, fixed)) {
                 true => Ok(()),
                 false => Err(wrong(&format!("it is always {fixed}"))),
@@ -144,10 +147,9 @@ impl Settings {
             "timezone" => self.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()),
             "session_authorization" => user.name.clone(),
             name => {
-                let fixed = FIXED.iter().chain(&WITHOUT_EFFECT);
-                let mut default = fixed.filter(|(known, _)| *known == name);
-                let (_, default) = default.next().ok_or_else(|| unknown(name))?;
-                self.without_effect.get(name).map_or_else(|| (*default).to_owned(), Clone::clone)
+                let default = fixed_value(name, user).or_else(|| default_value(name, user));
+                let default = default.ok_or_else(|| unknown(name))?;
+                self.without_effect.get(name).map_or_else(|| default.to_owned(), Clone::clone)
             }
         })
     }

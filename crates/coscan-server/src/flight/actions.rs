@@ -81,7 +81,9 @@ pub(super) async fn run(
         SET_SESSION_OPTIONS => Ok(Some(session_options::set(session, &action.body)?)),
         GET_SESSION_OPTIONS => Ok(Some(session_options::get(session))),
         "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
-            Err(Status::unimplemented("there are no transactions: this server changes no data"))
+            Err(Status::unimplemented(
+                "the protocol's own transactions are not supported: send BEGIN as a statement",
+            ))
         }
         "CreatePreparedSubstraitPlan" => Err(Status::unimplemented(NO_SUBSTRAIT)),
         other => {
@@ -98,9 +100,9 @@ pub(super) fn no_transaction(id: Option<&Bytes>) -> Result<(), Status> {
     match id {
         None => Ok(()),
         Some(id) if id.is_empty() => Ok(()),
-        Some(_) => {
-            Err(Status::unimplemented("there are no transactions: this server changes no data"))
-        }
+        Some(_) => Err(Status::unimplemented(
+            "the protocol's own transactions are not supported: send BEGIN as a statement",
+        )),
     }
 }
 

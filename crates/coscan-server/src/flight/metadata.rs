@@ -41,6 +41,7 @@ pub(super) fn schema(command: &Command) -> Option<SchemaRef> {
 pub(super) async fn rows(
     command: Command,
     catalogs: &dyn CatalogProviderList,
+    has_database: bool,
 ) -> Result<Option<RecordBatch>, Status> {
     let rows = match command {
         Command::CommandGetCatalogs(command) => {
@@ -65,7 +66,7 @@ pub(super) async fn rows(
             // Each number is compared with all existing ones.
             command.info.sort_unstable();
             command.info.dedup();
-            sql_info().and_then(|info| command.into_builder(&info).build())
+            sql_info(has_database).and_then(|info| command.into_builder(&info).build())
         }
         Command::CommandGetXdbcTypeInfo(command) => {
             type_info().and_then(|types| command.into_builder(&types).build())

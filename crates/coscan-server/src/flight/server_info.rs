@@ -10,22 +10,22 @@ use arrow_flight::sql::{
     SqlSupportedTransaction, SqlSupportedUnions, SupportedSqlGrammar, XdbcDataType,
 };
 
-/// The capabilities of the server.
-pub(super) fn sql_info() -> Result<SqlInfoData> {
+/// The capabilities of the server. With a database, users may have the right to change tables.
+pub(super) fn sql_info(has_database: bool) -> Result<SqlInfoData> {
     let mut info = SqlInfoDataBuilder::new();
     info.append(SqlInfo::FlightSqlServerName, "coscan");
     info.append(SqlInfo::FlightSqlServerVersion, env!("CARGO_PKG_VERSION"));
     info.append(SqlInfo::FlightSqlServerArrowVersion, arrow::ARROW_VERSION);
     info.append(SqlInfo::FlightSqlServerTransaction, SqlSupportedTransaction::None as i32);
     for (name, is_so) in [
-        (SqlInfo::FlightSqlServerReadOnly, true),
+        (SqlInfo::FlightSqlServerReadOnly, !has_database),
         (SqlInfo::FlightSqlServerSql, true),
         (SqlInfo::FlightSqlServerSubstrait, false),
         (SqlInfo::FlightSqlServerCancel, true),
         (SqlInfo::FlightSqlServerBulkIngestion, false),
         (SqlInfo::SqlDdlCatalog, false),
         (SqlInfo::SqlDdlSchema, false),
-        (SqlInfo::SqlDdlTable, false),
+        (SqlInfo::SqlDdlTable, has_database),
         (SqlInfo::SqlAllTablesAreSelectable, true),
         (SqlInfo::SqlSupportsColumnAliasing, true),
         (SqlInfo::SqlNullPlusNullIsNull, true),

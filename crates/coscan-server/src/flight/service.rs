@@ -104,9 +104,9 @@ impl Service {
 /// The error of an unsupported command.
 fn unsupported(command: &Command) -> Status {
     match command {
-        Command::CommandStatementIngest(_) => {
-            Status::unimplemented("tables cannot be filled: this server changes no data")
-        }
+        Command::CommandStatementIngest(_) => Status::unimplemented(
+            "bulk ingestion is not supported: send INSERT as a statement, or COPY over the PostgreSQL protocol",
+        ),
         Command::CommandStatementSubstraitPlan(_) => Status::unimplemented(NO_SUBSTRAIT),
         other => {
             let text = format!("the command {:.100} is not supported here", other.type_url());
@@ -194,7 +194,11 @@ impl FlightService for Service {
             other => {
                 let error = unsupported(&other);
                 let catalogs = self.engine.catalogs(&session);
-                ready(metadata::rows(other, catalogs.as_ref()).await?.ok_or(error)?)
+                ready(
+                    metadata::rows(other, catalogs.as_ref(), self.statements.has_database())
+                        .await?
+                        .ok_or(error)?,
+                )
             }
         };
         Ok(Response::new(rows))

@@ -155,6 +155,11 @@ impl Statements {
         Ok(of_query(&self.engine, session, query?, schema, cancel))
     }
 
+    /// Whether there is a database whose tables users may change.
+    pub(super) fn has_database(&self) -> bool {
+        self.engine.database().is_some()
+    }
+
     /// Executes a statement without rows as its result. Returns how many rows it has changed.
     pub(super) async fn execute(&self, session: &Session, planned: Planned) -> Result<i64, Status> {
         if planned.returns_rows() {

@@ -4,9 +4,10 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::CopyInResponse;
 use pgwire::messages::response::CommandComplete;
 use tokio::io::AsyncWrite;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::engine::{CopiedRows, RunningCopy};
+use crate::engine::{Copied, RunningCopy};
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::copy_rows::CopyReader;
 use crate::postgres::copy_statements::CopyIn;
@@ -17,9 +18,9 @@ use crate::queries::{ErrorKind, QueryError, cancelled};
 /// A COPY into a table whose rows are being received.
 pub(super) struct Copying {
     reader: CopyReader,
-    rows: CopiedRows,
-    /// The query that inserts the rows, and returns their number.
-    inserting: Inserting,
+    rows: mpsc::Sender<Copied>,
+    /// The query that inserts the rows, and returns their number. `None` after it has ended.
+    inserting: Option<Inserting>,
     /// Whether it is a statement of the simple protocol.
     is_simple: bool,
 }
@@ -30,13 +31,6 @@ struct Inserting(JoinHandle<Result<u64, QueryError>>);
 impl Drop for Inserting {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-impl Inserting {
-    async fn ended(mut self) -> Result<u64, QueryError> {
-        let stopped = || QueryError::new(ErrorKind::Internal, "the rows were not inserted");
-        (&mut self.0).await.unwrap_or_else(|_| Err(stopped()))
     }
 }
 
@@ -53,7 +47,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             () = cancel.cancelled() => return Err(cancelled().into()),
             running = self.engine.copy_into(&self.session, &copy.table, &copy.columns) => running?,
         };
-        let inserting = Inserting(tokio::spawn(query.changed_rows()));
+        let inserting = Some(Inserting(tokio::spawn(query.changed_rows())));
         let formats = vec![0; columns.fields().len()];
         let count = i16::try_from(formats.len()).unwrap_or(i16::MAX);
         let reader = CopyReader::new(columns, copy.form.clone(), copy.has_header);
@@ -80,12 +74,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             Ok(Progress::HasAllRows) => {}
             Err(error) => return self.end_copy(is_simple, Err(error.into())).await,
         }
-        let Copying { rows, inserting, .. } = copying;
-        drop(rows); // The last of them have come.
         let inserted = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
-            inserted = inserting.ended() => inserted,
+            inserted = copying.ended() => inserted,
         };
         let done = match inserted {
             Ok(count) => {
@@ -134,21 +126,32 @@ impl Copying {
             }
         };
         while let Some(batch) = self.reader.next_batch(is_last)? {
-            if self.rows.send(Ok(batch)).await.is_err() {
-                // The query has ended early, and says why.
-                let inserting = std::mem::replace(&mut self.inserting, Inserting::nothing());
-                let ended = inserting.ended().await;
-                let early = || QueryError::new(ErrorKind::Internal, "the rows were not inserted");
-                return Err(ended.err().unwrap_or_else(early).into());
-            }
+            self.send(Copied::Rows(batch)).await?;
         }
-        Ok(if is_last { Progress::HasAllRows } else { Progress::GoesOn })
+        if !is_last {
+            return Ok(Progress::GoesOn);
+        }
+        self.send(Copied::End).await?;
+        Ok(Progress::HasAllRows)
+    }
+
+    async fn send(&mut self, part: Copied) -> Result<(), QueryError> {
+        match self.rows.send(part).await {
+            Ok(()) => Ok(()),
+            // The query has ended early, and says why.
+            Err(_) => Err(self.ended().await.err().unwrap_or_else(not_inserted)),
+        }
+    }
+
+    /// The number of inserted rows, once the query has ended.
+    async fn ended(&mut self) -> Result<u64, QueryError> {
+        match self.inserting.take() {
+            Some(mut inserting) => (&mut inserting.0).await.unwrap_or_else(|_| Err(not_inserted())),
+            None => Err(not_inserted()),
+        }
     }
 }
 
-impl Inserting {
-    /// A query that has inserted nothing.
-    fn nothing() -> Self {
-        Self(tokio::spawn(async { Ok(0) }))
-    }
+fn not_inserted() -> QueryError {
+    QueryError::new(ErrorKind::Internal, "the rows were not inserted")
 }

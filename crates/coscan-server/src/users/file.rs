@@ -122,6 +122,11 @@ fn user(name: String, entry: Entry) -> Result<User, String> {
         return Err("weight is 0; it must be at least 1".to_owned());
     }
     let (tables, writes) = (granted("tables", entry.tables)?, granted("writes", entry.writes)?);
+    if let Granted::Only(names) = &writes
+        && let Some(hidden) = names.iter().find(|name| !tables.includes(name))
+    {
+        return Err(format!("writes has table {hidden}, which is not among its tables"));
+    }
     let (weight, admin) = (entry.weight, entry.admin);
     Ok(User { name, tables, writes, weight, admin, verifier: Some(verifier) })
 }
@@ -140,11 +145,25 @@ pub fn entry(name: &str, verifier: &Verifier, tables: &[String]) -> String {
     let key = toml::Value::String(name.to_owned());
     let tables = match tables {
         [] => toml::Value::String("*".to_owned()),
-        tables => tables.iter().cloned().map(toml::Value::String).collect::<Vec<_>>().into(),
+        tables => names(tables),
     };
     format!(
         "[users.{key}]\nverifier = \"{verifier}\"\ntables = {tables}\nweight = 1\nadmin = false\n"
     )
+}
+
+/// The line to add to such an entry for a user who may change these tables, or all for `*`.
+#[must_use]
+pub fn entry_of_writes(tables: &[String]) -> String {
+    let tables = match tables {
+        [all] if all == "*" => toml::Value::String("*".to_owned()),
+        tables => names(tables),
+    };
+    format!("writes = {tables}\n")
+}
+
+fn names(tables: &[String]) -> toml::Value {
+    tables.iter().cloned().map(toml::Value::String).collect::<Vec<_>>().into()
 }
 
 /// The line of a position in a text, from 1 on.
@@ -177,7 +196,8 @@ mod tests {
         assert!(bob.tables.includes("b c") && !bob.tables.includes("c"));
         assert!(bob.weight == 1 && !bob.admin);
         assert_eq!((&ann.writes, &bob.writes), (&Granted::none(), &Granted::none()));
-        let writer = parse(&format!("{some}writes = ['a']")).unwrap();
+        let writer = parse(&(some.clone() + &entry_of_writes(&["a".to_owned()]))).unwrap();
+        assert!(parse(&format!("{some}writes = ['hidden']")).is_err());
         assert!(writer["bob"].writes.includes("a") && !writer["bob"].writes.includes("b c"));
     }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 pub use failures::FailedLogins;
-pub use file::{UsersError, entry};
+pub use file::{UsersError, entry, entry_of_writes};
 pub use scram::{ChannelBinding, MECHANISM_PLUS, Scram, ScramError, Verified};
 use verifier::MockVerifiers;
 pub use verifier::{MECHANISM, Verifier, VerifierError};

@@ -1,5 +1,6 @@
 //! Rows of `COPY … FROM STDIN` in the forms text and CSV, as batches of texts.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringBuilder};
@@ -18,7 +19,7 @@ const ROW_BYTES_MAX: usize = 16 << 20;
 /// Reads rows from bytes that come in pieces of any size.
 pub(super) struct CopyReader {
     schema: SchemaRef,
-    form: CopyForm,
+    form: Arc<CopyForm>,
     /// Whether the next row is a header, which is left out.
     has_header: bool,
     /// What was received after the last row.
@@ -33,7 +34,7 @@ pub(super) struct CopyReader {
     bytes: usize,
     /// The number of rows so far, for errors.
     row: u64,
-    batches: Vec<RecordBatch>,
+    batches: VecDeque<RecordBatch>,
 }
 
 impl CopyReader {
@@ -41,7 +42,7 @@ impl CopyReader {
         let columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
         Self {
             schema,
-            form,
+            form: Arc::new(form),
             has_header,
             received: Vec::new(),
             searched: 0,
@@ -51,7 +52,7 @@ impl CopyReader {
             rows: 0,
             bytes: 0,
             row: 0,
-            batches: Vec::new(),
+            batches: VecDeque::new(),
         }
     }
 
@@ -84,6 +85,7 @@ impl CopyReader {
     /// As of [`Self::read`].
     pub(super) fn finish(&mut self) -> Result<(), PgError> {
         if self.is_quoted {
+            self.row += 1;
             return Err(self.wrong("ends within quotes"));
         }
         let line = std::mem::take(&mut self.received);
@@ -98,13 +100,13 @@ impl CopyReader {
         if self.batches.is_empty() && is_last && self.rows > 0 {
             self.end_batch()?;
         }
-        Ok(if self.batches.is_empty() { None } else { Some(self.batches.remove(0)) })
+        Ok(self.batches.pop_front())
     }
 
     /// The position of the line feed that ends a row.
     fn end_of_row(&mut self, bytes: &[u8]) -> Option<usize> {
-        let quote = match self.form {
-            CopyForm::Csv { quote, .. } => Some(quote),
+        let quote = match &*self.form {
+            CopyForm::Csv { quote, .. } => Some(*quote),
             CopyForm::Text { .. } | CopyForm::Binary => None,
         };
         for (position, byte) in bytes.iter().enumerate().skip(self.searched) {
@@ -127,17 +129,17 @@ impl CopyReader {
             return Ok(());
         }
         self.row += 1;
-        let before = self.rows;
-        match self.form.clone() {
+        let form = Arc::clone(&self.form);
+        match &*form {
             CopyForm::Csv { delimiter, null, quote } => {
-                self.add_csv(line, delimiter, null.as_bytes(), quote)?;
+                self.add_csv(line, *delimiter, null.as_bytes(), *quote)?;
             }
             CopyForm::Text { delimiter, null } => {
-                self.add_text(line, delimiter, null.as_bytes())?
+                self.add_text(line, *delimiter, null.as_bytes())?;
             }
             CopyForm::Binary => {}
         }
-        self.rows = before + 1;
+        self.rows += 1;
         self.bytes += line.len();
         if self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES {
             self.end_batch()?;
@@ -228,9 +230,8 @@ impl CopyReader {
 
     fn check_columns(&self, columns: usize) -> Result<(), PgError> {
         if columns < self.columns.len() {
-            return Err(
-                self.wrong(&format!("has {columns} columns instead of {}", self.columns.len()))
-            );
+            let expected = self.columns.len();
+            return Err(self.wrong(&format!("has {columns} of {expected} columns")));
         }
         Ok(())
     }
@@ -244,7 +245,7 @@ impl CopyReader {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect());
         let batch = batch.map_err(|error| PgError::new(BAD_COPY, error.to_string()))?;
         (self.rows, self.bytes) = (0, 0);
-        self.batches.push(batch);
+        self.batches.push_back(batch);
         Ok(())
     }
 }

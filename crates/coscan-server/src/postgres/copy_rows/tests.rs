@@ -74,10 +74,10 @@ fn quotes_and_nulls_of_csv() {
 #[test]
 fn wrong_rows_are_told_by_their_number() {
     let error = |bytes: &[u8]| rows(reader(2, &csv(), false), bytes, 100).unwrap_err();
-    assert_eq!(error(b"1,2\n1\n"), "row 2 of COPY has 1 columns instead of 2");
+    assert_eq!(error(b"1,2\n1\n"), "row 2 of COPY has 1 of 2 columns");
     assert_eq!(error(b"1,2\n1,2,3\n"), "row 2 of COPY has more than 2 columns");
     assert_eq!(error(b"\xff,2\n"), "row 1 of COPY is not UTF-8");
-    assert_eq!(error(b"1,2\n\"1,2\n"), "row 1 of COPY ends within quotes");
+    assert_eq!(error(b"1,2\n\"1,2\n"), "row 2 of COPY ends within quotes");
 }
 
 proptest! {

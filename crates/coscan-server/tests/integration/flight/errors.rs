@@ -43,7 +43,7 @@ async fn what_is_not_served_says_so() {
     let (_running, mut client) = start_with_ann().await;
     let begin = client.begin_transaction().await.unwrap_err();
     assert_eq!(code(&begin), Code::Unimplemented);
-    assert!(begin.to_string().contains("no transactions"), "{begin}");
+    assert!(begin.to_string().contains("send BEGIN as a statement"), "{begin}");
     let update = client.execute_update("SELECT 1".to_owned(), None).await.unwrap_err();
     assert_eq!(code(&update), Code::Unimplemented);
     let insert =

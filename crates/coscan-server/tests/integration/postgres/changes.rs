@@ -213,7 +213,7 @@ async fn rows_are_copied_in() {
     assert_eq!(texts(&root, all).await.unwrap(), expected);
     for (sql, rows, expected) in [
         ("COPY t FROM STDIN", "7\tx\ty\n", "Cannot cast string 'x'"),
-        ("COPY t FROM STDIN", "7\t1\n", "row 1 of COPY has 2 columns instead of 3"),
+        ("COPY t FROM STDIN", "7\t1\n", "row 1 of COPY has 2 of 3 columns"),
         ("COPY t (n) FROM STDIN", "7\n", "column id of table t is NOT NULL"),
     ] {
         let error = in_time(copy(&root, sql, &[rows])).await.unwrap_err();
@@ -234,6 +234,17 @@ async fn rows_are_copied_in() {
         let error = copy(&client, sql, &[]).await.unwrap_err();
         assert_eq!(code(&error), state, "{sql}");
     }
+    // However many rows were right before.
+    let many: String = (0..24_577).map(|id| format!("{id}\t1\tx\n")).collect();
+    for _ in 0..5 {
+        let wrong = in_time(copy(&root, "COPY t FROM STDIN", &[&many, "x\n"])).await;
+        assert!(wrong.is_err());
+        let client = running.login("root").await;
+        let mut sink = Box::pin(client.copy_in("COPY t FROM STDIN").await.unwrap());
+        sink.send(Bytes::from(many.clone())).await.unwrap();
+        drop((sink, client));
+    }
+    assert_eq!(texts(&root, "SELECT count(*) FROM t").await.unwrap(), ["6"]);
     // In a transaction, and many.
     root.batch_execute("BEGIN").await.unwrap();
     let lines: Vec<_> = (100..100_100).map(|id| format!("{id}\t1\tx\n")).collect();
