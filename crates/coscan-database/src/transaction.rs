@@ -45,6 +45,18 @@ impl<V: Clone> Transaction<V> {
         self.snapshot.lsn()
     }
 
+    /// Another transaction that sees the same commits, without the changes of this one.
+    #[must_use]
+    pub fn at_start(&self) -> Self {
+        Self {
+            database: self.database.clone(),
+            snapshot: Arc::clone(&self.snapshot),
+            created: Vec::new(),
+            dropped: Vec::new(),
+            tables: BTreeMap::new(),
+        }
+    }
+
     /// The database.
     #[must_use]
     pub fn database(&self) -> &Database<V> {

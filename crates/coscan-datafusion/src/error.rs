@@ -51,6 +51,13 @@ pub fn is_conflict(error: &DataFusionError) -> bool {
     matches!(error.downcast_ref(), Some(coscan_database::Error::Conflict { .. }))
 }
 
+/// Whether a statement failed because a table that it names was dropped or replaced since it was planned.
+#[must_use]
+pub fn is_of_dropped_table(error: &DataFusionError) -> bool {
+    let DataFusionError::External(error) = error.find_root() else { return false };
+    matches!(error.downcast_ref(), Some(coscan_database::Error::NoSuchTable))
+}
+
 /// Converts the error of files that do not form a table.
 pub(crate) fn from_table(error: TableError) -> DataFusionError {
     DataFusionError::External(Box::new(error))

@@ -67,7 +67,7 @@ mod settings;
 mod tables;
 
 pub use datafusion_tables::named_files::enable_url_table;
-pub use error::{QueryError, is_conflict};
+pub use error::{QueryError, is_conflict, is_of_dropped_table};
 pub use execution::exec::SharedScanExec;
 pub use managed::checkpoint::CheckpointCounts;
 pub use managed::database::ManagedDatabase;

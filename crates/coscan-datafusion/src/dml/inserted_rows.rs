@@ -17,6 +17,9 @@ use crate::managed::table::ManagedTable;
 /// The most rows of one statement that are kept in memory. More are written to a file.
 const ROWS_IN_MEMORY_MAX: usize = 65_536;
 
+/// How many rows are inserted before other tasks have their turn.
+const ROWS_AT_ONCE: usize = 1024;
+
 /// The most bytes that they take.
 const BYTES_IN_MEMORY_MAX: usize = 16 << 20;
 
@@ -96,6 +99,9 @@ impl InsertedRows {
         for batch in &self.kept {
             let columns: Vec<_> = batch.columns().iter().map(ColumnValues::new).collect();
             for row in 0..batch.num_rows() {
+                if row % ROWS_AT_ONCE == 0 {
+                    tokio::task::yield_now().await; // The statement may be cancelled meanwhile.
+                }
                 let values: Vec<_> = columns.iter().map(|column| column.get(row)).collect();
                 transaction.insert(table.id(), values).map_err(from_database)?;
             }

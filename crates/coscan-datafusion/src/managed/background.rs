@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
-use tokio::sync::Notify;
 
-use crate::managed::checkpoint::is_dropped;
-use crate::managed::database::ManagedDatabase;
+use crate::error::is_of_dropped_table;
+use crate::managed::database::{ManagedDatabase, WeakDatabase};
 use crate::managed::due::Extent;
 
 /// The log is cut when opening the database would replay so many bytes. That takes seconds.
@@ -16,21 +15,22 @@ const LOG_BYTES_MAX: u64 = 256 << 20;
 /// How long nothing is tried after an error.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(60);
 
-/// Writes what is due to new files after each commit. It ends with the caller, at any time.
-pub(crate) async fn run(database: ManagedDatabase, changed: &Notify) {
+/// Writes what is due to new files after each commit, until the database is closed. It may be dropped at any time.
+pub(crate) async fn run(database: WeakDatabase) {
     let mut has_failed = false;
     loop {
         if has_failed {
             tokio::time::sleep(PAUSE_AFTER_ERROR).await;
         } else {
-            changed.notified().await;
+            database.changed().await;
         }
-        let errors = write_due(&database).await;
+        let Some(open) = database.upgrade() else { return };
+        let errors = write_due(&open).await;
         has_failed = !errors.is_empty();
         for error in errors {
             log::warn!(
                 "{}: {error}. Statements go on, and take more memory and time; it is tried again in a minute",
-                database.name()
+                open.name()
             );
         }
     }
@@ -46,7 +46,7 @@ async fn write_due(database: &ManagedDatabase) -> Vec<DataFusionError> {
         let written = writing.join().await;
         let written = written.map_err(|error| DataFusionError::External(Box::new(error)));
         match written.flatten() {
-            Err(error) if !is_dropped(&error) => {
+            Err(error) if !is_of_dropped_table(&error) => {
                 errors
                     .push(error.context(format!(
                         "the changes of table {name} cannot be written to files"

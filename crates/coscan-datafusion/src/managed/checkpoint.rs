@@ -10,7 +10,7 @@ use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::common::{Column, internal_err};
 use datafusion::datasource::provider_as_source;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
@@ -20,7 +20,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::TryStreamExt;
 use tokio::time::Instant;
 
-use crate::error::from_database;
+use crate::error::{from_database, is_of_dropped_table};
 use crate::managed::database::ManagedDatabase;
 use crate::managed::due::{Extent, due_parts};
 use crate::managed::file_writer::FileWriter;
@@ -64,7 +64,7 @@ impl ManagedDatabase {
         for name in self.table_names() {
             let Some(table) = self.table(&name)? else { continue };
             match self.checkpoint_parts(&table, Extent::All).await {
-                Err(error) if is_dropped(&error) => {}
+                Err(error) if is_of_dropped_table(&error) => {}
                 done => drop(done?),
             }
         }
@@ -290,10 +290,4 @@ impl Pace {
             tokio::time::sleep_until(self.next).await;
         }
     }
-}
-
-/// Whether a checkpoint failed because its table was dropped.
-pub(crate) fn is_dropped(error: &DataFusionError) -> bool {
-    let DataFusionError::External(error) = error.find_root() else { return false };
-    matches!(error.downcast_ref::<Error>(), Some(Error::NoSuchTable))
 }

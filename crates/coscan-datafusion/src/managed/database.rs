@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path as SystemPath;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use coscan_database::wal::{Disk, GroupCommit, LocalDisk, LogOptions};
@@ -42,6 +42,25 @@ struct BackgroundGuard {
     closed: Arc<Notify>,
 }
 
+/// A database that is not kept open.
+pub(crate) struct WeakDatabase {
+    inner: Weak<Inner>,
+    changed: Arc<Notify>,
+}
+
+impl WeakDatabase {
+    /// Waits until something is committed.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// The database; `None` if it was closed.
+    pub(crate) fn upgrade(&self) -> Option<ManagedDatabase> {
+        let inner = self.inner.upgrade()?;
+        Some(ManagedDatabase { inner, _background: None })
+    }
+}
+
 impl Drop for BackgroundGuard {
     fn drop(&mut self) {
         self.closed.notify_one();
@@ -59,6 +78,8 @@ struct Inner {
     opened: Mutex<BTreeMap<TableId, Arc<OpenedFiles>>>,
     /// The memory of the changes of all tables, estimated.
     memory: Mutex<MetadataReservation>,
+    /// The memory of the changes of open transactions, estimated.
+    open_bytes: AtomicU64,
     /// Something was committed.
     changed: Arc<Notify>,
     /// Held by a checkpoint.
@@ -155,6 +176,7 @@ impl ManagedDatabase {
             name,
             opened,
             memory,
+            open_bytes: AtomicU64::new(0),
             changed,
             checkpointing,
         };
@@ -168,11 +190,14 @@ impl ManagedDatabase {
         let database = Self { _background: Some(Arc::new(guard)), ..self.clone() };
         // Something may be due since the database was open before.
         self.notify_changed();
+        let weak = WeakDatabase {
+            inner: Arc::downgrade(&self.inner),
+            changed: Arc::clone(&self.inner.changed),
+        };
         tokio::spawn(async move {
-            let changed = Arc::clone(&self.inner.changed);
             tokio::select! {
                 () = closed.notified() => {}
-                () = background::run(self, &changed) => {}
+                () = background::run(weak) => {}
             }
         });
         database
@@ -181,6 +206,11 @@ impl ManagedDatabase {
     /// Lets the work in the background see that something was committed.
     pub(crate) fn notify_changed(&self) {
         self.inner.changed.notify_one();
+    }
+
+    /// The memory of the changes of open transactions.
+    pub(crate) fn open_bytes(&self) -> &AtomicU64 {
+        &self.inner.open_bytes
     }
 
     /// A checkpoint holds it.

@@ -1,12 +1,42 @@
 //! The memory that changes take, which is part of the budget of the manager.
 
+use std::sync::atomic::Ordering;
+
 use coscan_database::Database;
+use coscan_runtime::MetadataReservation;
 use coscan_storage::table::Value;
 use datafusion::common::resources_err;
 use datafusion::error::Result;
 
 use crate::managed::database::ManagedDatabase;
 use crate::managed::opened_files::changes_of;
+
+/// The memory of the changes of a transaction that is open.
+#[derive(Debug)]
+pub(crate) struct OpenChanges {
+    database: ManagedDatabase,
+    bytes: u64,
+    _counted: MetadataReservation,
+}
+
+impl OpenChanges {
+    /// Counts so many bytes.
+    pub(crate) fn new(database: &ManagedDatabase, bytes: u64) -> Self {
+        database.open_bytes().fetch_add(bytes, Ordering::Relaxed);
+        let counted = database.coscan().manager().count_metadata(bytes);
+        Self { database: database.clone(), bytes, _counted: counted }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for OpenChanges {
+    fn drop(&mut self) {
+        self.database.open_bytes().fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
 
 impl ManagedDatabase {
     /// Counts the memory of changes that were made, in bytes.
@@ -15,7 +45,7 @@ impl ManagedDatabase {
         self.memory().add(counted);
     }
 
-    /// Counts the memory of all changes anew. Takes a time that grows with them.
+    /// Counts the memory of all committed changes anew. Takes a time that grows with them.
     pub(crate) fn recount_changes(&self) {
         let bytes = change_bytes(self.versions());
         *self.memory() = self.coscan().manager().count_metadata(bytes);
@@ -34,17 +64,22 @@ impl ManagedDatabase {
         if self.has_memory() {
             return Ok(());
         }
-        let (bytes, budget) = (self.memory().bytes(), self.budget_bytes());
+        let (bytes, budget) = (self.change_bytes(), self.budget_bytes());
         resources_err!(
             "the changes of the database {} take {bytes} of the {budget} bytes of memory, and queries need the rest: write \
-             them to files with VACUUM FULL, or give coscan more memory",
+             them to files with VACUUM FULL, end transactions that are open, or give coscan more memory",
             self.name()
         )
     }
 
     /// Whether changes take less than half of the budget.
     pub(crate) fn has_memory(&self) -> bool {
-        self.memory().bytes() < self.budget_bytes() / 2
+        self.change_bytes() < self.budget_bytes() / 2
+    }
+
+    /// The memory of committed changes and of those of open transactions.
+    fn change_bytes(&self) -> u64 {
+        self.memory().bytes() + self.open_bytes().load(Ordering::Relaxed)
     }
 
     fn budget_bytes(&self) -> u64 {

@@ -62,15 +62,17 @@ impl ManagedSnapshot {
         changed: Transaction<Value>,
         change_bytes: u64,
     ) -> Result<(), coscan_database::Error> {
+        // The last moment at which the statement can be cancelled.
+        tokio::task::yield_now().await;
         match &self.session {
-            Some(session) => session.replace(&self.transaction, changed)?,
+            Some(session) => session.replace(&self.transaction, changed, change_bytes),
             None => {
                 committed(changed).await?;
+                self.database.count_changes(change_bytes);
                 self.database.notify_changed();
+                Ok(())
             }
         }
-        self.database.count_changes(change_bytes);
-        Ok(())
     }
 
     /// A table at this moment.

@@ -15,8 +15,8 @@ use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Query, Set, Statement as SqlStatement, TransactionAccessMode, TransactionIsolationLevel,
-    TransactionMode, VacuumStatement, Visit, Visitor,
+    ColumnDef, ColumnOption, Query, Set, Statement as SqlStatement, TransactionAccessMode,
+    TransactionIsolationLevel, TransactionMode, VacuumStatement, Visit, Visitor,
 };
 
 use crate::error::from_database;
@@ -86,7 +86,8 @@ pub async fn run_managed_statement(
     Ok(ManagedStatement::Plan(plan))
 }
 
-/// Refuses clauses that the engine would ignore: rows that a SELECT locks, and transactions that are serializable.
+/// Refuses clauses that would be ignored: rows that a SELECT locks, transactions that are serializable or follow each other
+/// (`AND CHAIN`), and generated columns.
 ///
 /// # Errors
 /// If the statement has one.
@@ -97,7 +98,17 @@ pub fn refuse_ignored_clauses(statement: &SqlStatement) -> Result<()> {
             "SELECT … FOR UPDATE or FOR SHARE: update the rows, or run the transaction again if its COMMIT fails"
         );
     }
+    let is_generated = |column: &ColumnDef| {
+        let options = column.options.iter().map(|option| &option.option);
+        options.into_iter().any(|option| matches!(option, ColumnOption::Generated { .. }))
+    };
     let modes = match statement {
+        SqlStatement::CreateTable(create) if create.columns.iter().any(is_generated) => {
+            return not_impl_err!("GENERATED columns: leave it out, and insert the values");
+        }
+        SqlStatement::Commit { chain: true, .. } | SqlStatement::Rollback { chain: true, .. } => {
+            return not_impl_err!("AND CHAIN: BEGIN again after it");
+        }
         SqlStatement::StartTransaction { modes, .. } => modes,
         SqlStatement::Set(Set::SetTransaction { modes, .. }) => modes,
         _ => return Ok(()),
@@ -136,9 +147,6 @@ async fn run_transaction(context: &SessionContext, statement: &SqlStatement) -> 
         SqlStatement::Rollback { chain: false, savepoint: None } => transaction.roll_back()?,
         SqlStatement::Rollback { savepoint: Some(_), .. } | SqlStatement::Savepoint { .. } => {
             return not_impl_err!("SAVEPOINT: roll back the whole transaction");
-        }
-        SqlStatement::Commit { .. } | SqlStatement::Rollback { .. } => {
-            return not_impl_err!("AND CHAIN: BEGIN again after it");
         }
         _ => return Ok(false),
     }

@@ -11,6 +11,7 @@ use datafusion::prelude::SessionConfig;
 
 use crate::error::from_database;
 use crate::managed::database::ManagedDatabase;
+use crate::managed::memory::OpenChanges;
 
 /// The transaction that a session has begun, in its configuration. Sessions that have the same one share it.
 #[derive(Debug, Default)]
@@ -24,7 +25,14 @@ pub struct SavedTransaction(Option<OpenTransaction>);
 #[derive(Clone, Debug)]
 enum OpenTransaction {
     Begun,
-    Of(ManagedDatabase, Arc<Transaction<Value>>),
+    Of(ManagedDatabase, Arc<Transaction<Value>>, Arc<OpenChanges>),
+}
+
+impl OpenTransaction {
+    fn new(database: &ManagedDatabase, transaction: Transaction<Value>) -> Self {
+        let changes = Arc::new(OpenChanges::new(database, 0));
+        Self::Of(database.clone(), Arc::new(transaction), changes)
+    }
 }
 
 impl SessionTransaction {
@@ -42,8 +50,7 @@ impl SessionTransaction {
 
     /// One that has begun already.
     pub(crate) fn begun(database: &ManagedDatabase, transaction: Transaction<Value>) -> Self {
-        let open = OpenTransaction::Of(database.clone(), Arc::new(transaction));
-        Self(Mutex::new(Some(open)))
+        Self(Mutex::new(Some(OpenTransaction::new(database, transaction))))
     }
 
     /// Whether one has begun.
@@ -85,23 +92,24 @@ impl SessionTransaction {
         let mut open = self.open();
         match &*open {
             None => Ok(None),
-            Some(OpenTransaction::Of(of, transaction)) if of.is_same(database) => {
+            Some(OpenTransaction::Of(of, transaction, _)) if of.is_same(database) => {
                 Ok(Some(Arc::clone(transaction)))
             }
-            Some(OpenTransaction::Of(of, _)) => plan_err!(
+            Some(OpenTransaction::Of(of, ..)) => plan_err!(
                 "this transaction is one of the database {}: COMMIT or ROLLBACK it before a statement on {}",
                 of.name(),
                 database.name()
             ),
             Some(OpenTransaction::Begun) => {
-                let transaction = Arc::new(database.versions().begin());
-                *open = Some(OpenTransaction::Of(database.clone(), Arc::clone(&transaction)));
-                Ok(Some(transaction))
+                *open = Some(OpenTransaction::new(database, database.versions().begin()));
+                drop(open);
+                self.for_database(database)
             }
         }
     }
 
-    /// Replaces the transaction by the same one with the changes of a statement that has begun with `before`.
+    /// Replaces the transaction by the same one with the changes of a statement that has begun with `before`, which take so many
+    /// bytes.
     ///
     /// # Errors
     /// If it has ended, or another statement of the session has changed it meanwhile.
@@ -109,11 +117,16 @@ impl SessionTransaction {
         &self,
         before: &Arc<Transaction<Value>>,
         after: Transaction<Value>,
+        bytes: u64,
     ) -> Result<(), coscan_database::Error> {
         let mut open = self.open();
         match &mut *open {
-            Some(OpenTransaction::Of(_, transaction)) if Arc::ptr_eq(transaction, before) => {
+            Some(OpenTransaction::Of(database, transaction, changes))
+                if Arc::ptr_eq(transaction, before) =>
+            {
                 *transaction = Arc::new(after);
+                let all = OpenChanges::new(database, changes.bytes() + bytes);
+                *changes = Arc::new(all);
                 Ok(())
             }
             _ => Err(coscan_database::Error::Ended),
@@ -127,8 +140,9 @@ impl SessionTransaction {
     pub async fn commit(&self) -> Result<()> {
         match self.end()? {
             OpenTransaction::Begun => Ok(()),
-            OpenTransaction::Of(database, transaction) => {
+            OpenTransaction::Of(database, transaction, changes) => {
                 committed(Arc::unwrap_or_clone(transaction)).await.map_err(from_database)?;
+                database.count_changes(changes.bytes());
                 database.notify_changed();
                 Ok(())
             }
@@ -149,11 +163,22 @@ impl SessionTransaction {
         SavedTransaction(self.open().clone())
     }
 
-    /// `ROLLBACK TO SAVEPOINT`: undoes what was changed since the transaction was saved. One that began its work after that
-    /// begins it anew.
+    /// `ROLLBACK TO SAVEPOINT`: undoes what was changed since the transaction was saved. It goes on to see the same moment. A
+    /// statement that is still running has no effect any more.
     pub fn restore(&self, saved: &SavedTransaction) {
-        let restored = saved.0.clone();
-        *self.open() = restored;
+        let mut open = self.open();
+        let restored = match (&saved.0, &*open) {
+            (Some(OpenTransaction::Of(database, transaction, changes)), Some(_)) => {
+                // Another one, by which running statements see that theirs has ended.
+                let transaction = Arc::new(Transaction::clone(transaction));
+                OpenTransaction::Of(database.clone(), transaction, Arc::clone(changes))
+            }
+            (Some(OpenTransaction::Begun), Some(OpenTransaction::Of(database, transaction, _))) => {
+                OpenTransaction::new(database, transaction.at_start())
+            }
+            _ => return,
+        };
+        *open = Some(restored);
     }
 
     fn end(&self) -> Result<OpenTransaction> {

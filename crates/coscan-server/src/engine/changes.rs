@@ -104,6 +104,13 @@ pub(super) async fn execute(state: SessionState, statement: Statement) -> Result
     let statement = EngineStatement::Statement(Box::new(statement));
     match run_managed_statement(&context, statement).await.map_err(from_engine)? {
         ManagedStatement::Executed(_) => Ok(()),
+        ManagedStatement::Plan(LogicalPlan::Ddl(DdlStatement::DropTable(drop)))
+            if !context.table_exist(drop.name.clone()).map_err(from_engine)? =>
+        {
+            let text = format!("table \"{}\" does not exist", drop.name);
+            let unknown = QueryError::new(ErrorKind::UnknownTable, text);
+            if drop.if_exists { Ok(()) } else { Err(unknown) }
+        }
         ManagedStatement::Plan(_) => {
             let text = "this server changes tables of its own database only";
             Err(QueryError::new(ErrorKind::NotAllowed, text))

@@ -66,6 +66,14 @@ impl Engine {
         };
         let of_table = target.schema();
         let columns = named_columns(&of_table, columns, &name)?;
+        let unread = columns.iter().map(|&at| of_table.field(at));
+        if let Some(field) = { unread }.find(|field| !has_text(field.data_type())) {
+            let (name, data_type) = (field.name(), field.data_type());
+            let text = format!(
+                "COPY of column \"{name}\" of type {data_type} from text is not supported: insert its values"
+            );
+            return Err(QueryError::new(ErrorKind::NotSupported, text));
+        }
         let texts = columns
             .iter()
             .map(|&column| Field::new(of_table.field(column).name(), DataType::Utf8, true));
@@ -96,6 +104,13 @@ impl Engine {
         let query = self.run(session, planned, ParamValues::List(Vec::new())).await?;
         Ok(RunningCopy { query, rows, columns: texts })
     }
+}
+
+/// Whether the engine reads values of a type from the texts that PostgreSQL writes for it.
+fn has_text(data_type: &DataType) -> bool {
+    !(data_type.is_nested()
+        || data_type.is_binary()
+        || matches!(data_type, DataType::FixedSizeBinary(_) | DataType::Interval(_)))
 }
 
 /// The positions of named columns; of all if none are named.

@@ -1,7 +1,7 @@
 //! Converts errors of DataFusion to errors for clients.
 
 use arrow::error::ArrowError;
-use coscan_datafusion::{QueryError as EngineText, is_conflict};
+use coscan_datafusion::{QueryError as EngineText, is_conflict, is_of_dropped_table};
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
@@ -11,7 +11,11 @@ use crate::queries::{ErrorKind, QueryError};
 
 /// Converts an error of DataFusion.
 pub(crate) fn from_engine(error: DataFusionError) -> QueryError {
-    let kind = if is_conflict(&error) { ErrorKind::Conflict } else { kind_of(&error) };
+    let kind = match &error {
+        error if is_conflict(error) => ErrorKind::Conflict,
+        error if is_of_dropped_table(error) => ErrorKind::UnknownTable,
+        error => kind_of(error),
+    };
     let mut text = EngineText::from(error).to_string();
     if kind == ErrorKind::InvalidValue {
         text = text.replace("Parser error: ", ""); // It reads like a fault of syntax.

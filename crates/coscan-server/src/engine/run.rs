@@ -41,6 +41,9 @@ impl Engine {
             let batches = statement.run(session).await?;
             return Ok(RunningQuery::ready(planned.schema, batches));
         }
+        if planned.command.is_change() {
+            session.check_writable()?;
+        }
         let work = planned.work;
         let registration = self.queries.register(&session.user, &planned.sql);
         let weight = session.settings().weight(&session.user);

@@ -1,6 +1,7 @@
 //! The user and the settings of a connection.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use coscan_datafusion::SessionTransaction;
 
@@ -8,7 +9,7 @@ use crate::engine::Settings;
 use crate::engine::catalog::UserCatalogs;
 use crate::engine::errors::from_engine;
 use crate::engine::session_settings::{SessionSettings, SharedSettings};
-use crate::queries::QueryError;
+use crate::queries::{ErrorKind, QueryError};
 use crate::users::User;
 
 /// A logged-in user. Each connection has one session.
@@ -19,6 +20,9 @@ pub struct Session {
     pub(super) catalogs: Arc<UserCatalogs>,
     settings: SharedSettings,
     transaction: Arc<SessionTransaction>,
+    /// Whether the transaction that is open is read-only, and whether those are that do not say it.
+    is_read_only: AtomicBool,
+    is_read_only_by_default: AtomicBool,
 }
 
 impl Session {
@@ -27,7 +31,14 @@ impl Session {
         catalogs: Arc<UserCatalogs>,
         settings: SharedSettings,
     ) -> Self {
-        Self { user, catalogs, settings, transaction: Arc::default() }
+        Self {
+            user,
+            catalogs,
+            settings,
+            transaction: Arc::default(),
+            is_read_only: AtomicBool::default(),
+            is_read_only_by_default: AtomicBool::default(),
+        }
     }
 
     /// The changes of tables that it has begun.
@@ -36,11 +47,40 @@ impl Session {
     }
 
     /// Begins a transaction, unless one is open.
-    pub(super) fn begin(&self) -> Result<(), QueryError> {
+    pub(super) fn begin(&self, is_read_only: Option<bool>) -> Result<(), QueryError> {
         self.settings.begin();
-        match self.transaction.is_open() {
-            true => Ok(()),
-            false => self.transaction.begin().map_err(from_engine),
+        if self.transaction.is_open() {
+            return Ok(());
+        }
+        let default = self.is_read_only_by_default.load(Ordering::Relaxed);
+        self.is_read_only.store(is_read_only.unwrap_or(default), Ordering::Relaxed);
+        self.transaction.begin().map_err(from_engine)
+    }
+
+    /// Makes the transaction that is open read-only or not, or all later ones.
+    pub(super) fn set_read_only(&self, is_read_only: bool, is_default: bool) {
+        if is_default {
+            self.is_read_only_by_default.store(is_read_only, Ordering::Relaxed);
+        } else if self.transaction.is_open() {
+            self.is_read_only.store(is_read_only, Ordering::Relaxed);
+        }
+    }
+
+    /// Checks that statements may change tables.
+    ///
+    /// # Errors
+    /// If the transaction is read-only.
+    pub(super) fn check_writable(&self) -> Result<(), QueryError> {
+        let is_read_only = match self.transaction.is_open() {
+            true => &self.is_read_only,
+            false => &self.is_read_only_by_default,
+        };
+        match is_read_only.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => {
+                let text = "the transaction is READ ONLY: begin one that is not";
+                Err(QueryError::new(ErrorKind::ReadOnly, text))
+            }
         }
     }
 

@@ -8,6 +8,9 @@ use coscan_datafusion::SavedTransaction;
 use crate::engine::Settings;
 use crate::queries::{ErrorKind, QueryError};
 
+/// The most savepoints of a transaction.
+const SAVEPOINTS_MAX: usize = 1000;
+
 /// The settings of a session, which its `pg_settings` shows.
 pub(super) type SharedSettings = Arc<SessionSettings>;
 
@@ -94,12 +97,21 @@ impl SessionSettings {
     }
 
     /// Saves the settings under a name, and the changes of tables so far.
-    pub(super) fn save(&self, name: &str, changes: SavedTransaction) {
+    ///
+    /// # Errors
+    /// If there are too many savepoints.
+    pub(super) fn save(&self, name: &str, changes: SavedTransaction) -> Result<(), QueryError> {
         let mut state = self.state();
         let current = state.current.clone();
         if let Some(transaction) = &mut state.transaction {
+            if transaction.savepoints.len() >= SAVEPOINTS_MAX {
+                let text =
+                    format!("a transaction has at most {SAVEPOINTS_MAX} savepoints: release some");
+                return Err(QueryError::new(ErrorKind::TooComplex, text));
+            }
             transaction.savepoints.push((name.to_owned(), current, changes));
         }
+        Ok(())
     }
 
     /// Restores the settings saved under a name, and returns the changes of tables. The savepoint stays.
@@ -173,8 +185,9 @@ mod tests {
         is("3ms");
         settings.begin();
         set(false, "5");
-        let save =
-            |name| settings.save(name, coscan_datafusion::SessionTransaction::default().save());
+        let save = |name| {
+            settings.save(name, coscan_datafusion::SessionTransaction::default().save()).unwrap()
+        };
         save("a");
         set(false, "6");
         save("b");

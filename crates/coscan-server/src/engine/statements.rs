@@ -6,12 +6,16 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
     ContextModifier, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParam,
-    SetSessionAuthorizationParamKind, Statement, Value, ValueWithSpan,
+    SetSessionAuthorizationParamKind, Statement, TransactionAccessMode, TransactionMode, Value,
+    ValueWithSpan,
 };
 
-use crate::engine::Session;
 use crate::engine::command::Command;
+use crate::engine::{Session, normalized};
 use crate::queries::{ErrorKind, QueryError};
+
+/// The most bytes of a name that count, as in PostgreSQL.
+const NAME_BYTES_MAX: usize = 63;
 
 /// A statement that concerns the session only.
 #[derive(Clone, Debug)]
@@ -23,7 +27,13 @@ pub(super) enum SessionStatement {
     Show(String),
     ShowAll,
     ResetAll,
-    Begin,
+    /// With READ ONLY or READ WRITE, if the statement says it.
+    Begin(Option<bool>),
+    /// READ ONLY or READ WRITE, for the transaction that is open or for all later ones.
+    ReadOnly {
+        is_read_only: bool,
+        is_default: bool,
+    },
     Commit,
     Rollback,
     Savepoint(String),
@@ -53,26 +63,40 @@ pub(super) fn session_statement(
             },
         ))),
         Statement::ShowVariable { variable } => Ok(Some((Command::Show, show(variable)))),
-        Statement::StartTransaction { statements, .. } if statements.is_empty() => {
-            Ok(Some((Command::Begin, SessionStatement::Begin)))
+        Statement::StartTransaction { modes, statements, .. } if statements.is_empty() => {
+            Ok(Some((Command::Begin, SessionStatement::Begin(read_only(modes)))))
         }
         Statement::Commit { .. } => Ok(Some((Command::Commit, SessionStatement::Commit))),
         Statement::Rollback { savepoint: Some(name), .. } => {
-            let to = SessionStatement::RollbackTo(name.value.clone());
+            let to = SessionStatement::RollbackTo(savepoint_name(name));
             Ok(Some((Command::RollbackTo, to)))
         }
         Statement::Rollback { .. } => Ok(Some((Command::Rollback, SessionStatement::Rollback))),
         Statement::Savepoint { name } => {
-            Ok(Some((Command::Savepoint, SessionStatement::Savepoint(name.value.clone()))))
+            Ok(Some((Command::Savepoint, SessionStatement::Savepoint(savepoint_name(name)))))
         }
         Statement::ReleaseSavepoint { name } => {
-            Ok(Some((Command::Release, SessionStatement::Release(name.value.clone()))))
+            Ok(Some((Command::Release, SessionStatement::Release(savepoint_name(name)))))
         }
         Statement::Discard { .. } => Ok(Some((Command::Discard, SessionStatement::ResetAll))),
         Statement::Deallocate { .. } => nothing(Command::Deallocate),
         Statement::UNLISTEN { .. } => nothing(Command::Unlisten),
         _ => Ok(None),
     }
+}
+
+/// READ ONLY or READ WRITE among the modes of a transaction.
+fn read_only(modes: &[TransactionMode]) -> Option<bool> {
+    modes.iter().rev().find_map(|mode| match mode {
+        TransactionMode::AccessMode(mode) => Some(*mode == TransactionAccessMode::ReadOnly),
+        TransactionMode::IsolationLevel(_) => None,
+    })
+}
+
+/// The name of a savepoint. Only its beginning counts, as in PostgreSQL.
+fn savepoint_name(name: &Ident) -> String {
+    let name = normalized(name);
+    name[..name.floor_char_boundary(NAME_BYTES_MAX)].to_owned()
 }
 
 fn assignments(set: &Set) -> Result<SessionStatement, QueryError> {
@@ -100,9 +124,16 @@ fn assignments(set: &Set) -> Result<SessionStatement, QueryError> {
             vec![("client_encoding".to_owned(), Some(charset_name.value.clone()))]
         }
         Set::SetNamesDefault {} => vec![("client_encoding".to_owned(), None)],
+        Set::SetTransaction { modes, session, .. } => {
+            return Ok(match read_only(modes) {
+                Some(is_read_only) => {
+                    SessionStatement::ReadOnly { is_read_only, is_default: *session }
+                }
+                None => SessionStatement::Nothing,
+            });
+        }
         // A session cannot change its user.
-        Set::SetTransaction { .. }
-        | Set::SetRole { role_name: None, .. }
+        Set::SetRole { role_name: None, .. }
         | Set::SetSessionAuthorization(SetSessionAuthorizationParam {
             kind: SetSessionAuthorizationParamKind::Default,
             ..
@@ -183,15 +214,19 @@ impl SessionStatement {
         let nothing = Vec::new();
         let columns = match self {
             Self::Nothing => return Ok(nothing),
-            Self::Begin => return session.begin().map(|()| nothing),
+            Self::Begin(is_read_only) => return session.begin(*is_read_only).map(|()| nothing),
+            Self::ReadOnly { is_read_only, is_default } => {
+                session.set_read_only(*is_read_only, *is_default);
+                return Ok(nothing);
+            }
             Self::Commit => return session.commit().await.map(|()| nothing),
             Self::Rollback => {
                 session.roll_back();
                 return Ok(nothing);
             }
             Self::Savepoint(name) => {
-                settings.save(name, session.transaction().save());
-                return Ok(nothing);
+                let saved = session.transaction().save();
+                return settings.save(name, saved).map(|()| nothing);
             }
             Self::RollbackTo(name) => {
                 session.transaction().restore(&settings.roll_back_to(name)?);

@@ -27,7 +27,7 @@ fn code(kind: ErrorKind) -> Code {
         | ErrorKind::Invalid
         | ErrorKind::DivisionByZero => Code::InvalidArgument,
         ErrorKind::UnknownTable => Code::NotFound,
-        ErrorKind::NotAllowed => Code::PermissionDenied,
+        ErrorKind::NotAllowed | ErrorKind::ReadOnly => Code::PermissionDenied,
         ErrorKind::NotSupported => Code::Unimplemented,
         ErrorKind::Conflict => Code::Aborted,
         ErrorKind::Cancelled => Code::Cancelled,

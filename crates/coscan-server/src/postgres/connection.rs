@@ -104,6 +104,11 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                     continue;
                 }
                 message = messages.next() => message,
+                reason = self.copy_interrupted() => {
+                    let ended = self.interrupt_copy(reason).await;
+                    self.settle(ended).await?;
+                    continue;
+                }
                 () = stopping.cancelled() => {
                     return self.end(PgError::new(ADMIN_SHUTDOWN, "the server stops")).await;
                 }
@@ -129,14 +134,20 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 () = gone.cancelled() => return Ok(()),
                 answered = self.answer(message) => answered,
             };
-            match answered {
-                Ok(()) => {}
-                Err(Failure::Connection(error)) => return Err(error),
-                Err(Failure::Statement(error)) => {
-                    self.fail(&error)?;
-                    self.writer.flush().await?; // The client may wait for it before it sends Sync.
-                    self.is_skipping = true;
-                }
+            self.settle(answered).await?;
+        }
+    }
+
+    /// Sends the error of a failed message of the extended protocol. Later ones are skipped until Sync.
+    async fn settle(&mut self, answered: Result<(), Failure>) -> io::Result<()> {
+        match answered {
+            Ok(()) => Ok(()),
+            Err(Failure::Connection(error)) => Err(error),
+            Err(Failure::Statement(error)) => {
+                self.fail(&error)?;
+                self.writer.flush().await?; // The client may wait for it before it sends Sync.
+                self.is_skipping = true;
+                Ok(())
             }
         }
     }
@@ -218,7 +229,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         }
     }
 
-    fn stall_max(&self) -> Duration {
+    pub(super) fn stall_max(&self) -> Duration {
         self.engine.limits().result_stall_max
     }
 

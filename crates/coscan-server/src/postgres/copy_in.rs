@@ -1,11 +1,14 @@
 //! `COPY … FROM STDIN` inserts rows that the client sends as text or CSV.
 
+use std::future::pending;
+
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::CopyInResponse;
 use pgwire::messages::response::CommandComplete;
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::engine::{Copied, RunningCopy};
 use crate::postgres::connection::{Connection, Failure};
@@ -23,6 +26,8 @@ pub(super) struct Copying {
     inserting: Option<Inserting>,
     /// Whether it is a statement of the simple protocol.
     is_simple: bool,
+    /// The last time that the client has sent something.
+    last: Instant,
 }
 
 /// A query that ends when this is dropped.
@@ -51,7 +56,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         let formats = vec![0; columns.fields().len()];
         let count = i16::try_from(formats.len()).unwrap_or(i16::MAX);
         let reader = CopyReader::new(columns, copy.form.clone(), copy.has_header);
-        self.copying = Some(Copying { reader, rows, inserting, is_simple });
+        self.copying = Some(Copying { reader, rows, inserting, is_simple, last: Instant::now() });
         let response = CopyInResponse::new(0, count, formats);
         self.writer.add(&PgWireBackendMessage::CopyInResponse(response))?;
         Ok(self.writer.flush().await?)
@@ -68,6 +73,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         };
         match done {
             Ok(Progress::GoesOn) => {
+                copying.last = Instant::now();
                 self.copying = Some(copying);
                 return Ok(());
             }
@@ -87,6 +93,37 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             Err(error) => Err(error.into()),
         };
         self.end_copy(is_simple, done).await
+    }
+
+    /// Completes when a COPY must end although the client has sent no more: it asks to cancel, sends nothing for too long, or the
+    /// query has ended early.
+    pub(super) async fn copy_interrupted(&self) -> Option<PgError> {
+        let Some(Copying { rows, last, .. }) = &self.copying else { return pending().await };
+        let stalled = last.checked_add(self.stall_max());
+        let stalled = async {
+            match stalled {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.cancel_token().cancelled_owned() => Some(cancelled().into()),
+            () = rows.closed() => None,
+            () = stalled => {
+                let text = "the client has sent no rows of COPY for longer than `result_stall_max` allows";
+                Some(PgError::new(QUERY_CANCELED, text))
+            }
+        }
+    }
+
+    /// Ends a COPY that was interrupted, for a reason or for that of its query.
+    pub(super) async fn interrupt_copy(&mut self, reason: Option<PgError>) -> Result<(), Failure> {
+        let Some(mut copying) = self.copying.take() else { return Ok(()) };
+        let error = match reason {
+            Some(reason) => reason,
+            None => copying.ended().await.err().unwrap_or_else(not_inserted).into(),
+        };
+        self.end_copy(copying.is_simple, Err(error.into())).await
     }
 
     async fn end_copy(

@@ -68,6 +68,7 @@ fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::NotSupported => NOT_SUPPORTED,
         ErrorKind::DivisionByZero => "22012",
         ErrorKind::Conflict => "40001",
+        ErrorKind::ReadOnly => "25006",
         ErrorKind::Cancelled | ErrorKind::TimedOut => "57014",
         ErrorKind::Memory => "53200",
         ErrorKind::Busy => CONFIGURATION_LIMIT_EXCEEDED,

@@ -43,17 +43,20 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         Ok(())
     }
 
-    /// Runs a statement, unless the client asks to cancel it. A COMMIT that fails has ended the transaction.
+    /// Runs a statement, unless the client asks to cancel it. COMMIT and ROLLBACK come to their end. A COMMIT that fails has
+    /// ended the transaction.
     pub(super) async fn run_planned(
         &mut self,
         planned: Planned,
         values: ParamValues,
     ) -> Result<RunningQuery, Failure> {
         let (cancel, command) = (self.cancel_token(), planned.command);
+        let ends = matches!(command, Command::Commit | Command::Rollback);
+        let run = self.engine.run(&self.session, planned, values);
         let run = tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(cancelled()),
-            query = self.engine.run(&self.session, planned, values) => query,
+            () = cancel.cancelled(), if !ends => Err(cancelled()),
+            query = run => query,
         };
         if run.is_err() && command == Command::Commit {
             self.transaction = TransactionStatus::Idle;

@@ -30,6 +30,8 @@ pub enum ErrorKind {
     NotSupported,
     /// Division by zero.
     DivisionByZero,
+    /// The statement changes tables, and its transaction is read-only.
+    ReadOnly,
     /// Another transaction changed the same row and committed first.
     Conflict,
     /// The query was cancelled, or its client disconnected.

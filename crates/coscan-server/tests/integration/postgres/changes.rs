@@ -186,6 +186,85 @@ async fn transactions_are_isolated_and_end_as_clients_expect() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_sees_one_moment_also_after_its_savepoints() {
+    let (running, root) = started().await;
+    let bob = running.login("bob").await;
+    changed(&root, "INSERT INTO t VALUES (1, 1, NULL)").await;
+    root.batch_execute("BEGIN; SAVEPOINT s").await.unwrap();
+    assert_eq!(texts(&root, "SELECT n FROM t").await.unwrap(), ["1"]);
+    root.batch_execute("ROLLBACK TO s").await.unwrap();
+    changed(&bob, "UPDATE t SET n = 11").await;
+    assert_eq!(texts(&root, "SELECT n FROM t").await.unwrap(), ["1"]);
+    root.batch_execute("UPDATE t SET n = 2").await.unwrap();
+    assert_eq!(refused(&root, "COMMIT").await.0, SqlState::T_R_SERIALIZATION_FAILURE);
+    assert_eq!(texts(&bob, "SELECT n FROM t").await.unwrap(), ["11"]);
+
+    // Names are those of PostgreSQL, and there are not too many.
+    root.batch_execute("BEGIN; INSERT INTO t VALUES (2, 2, NULL); SAVEPOINT Abc").await.unwrap();
+    root.batch_execute("DELETE FROM t; ROLLBACK TO abc; COMMIT").await.unwrap();
+    assert_eq!(texts(&bob, "SELECT count(*) FROM t").await.unwrap(), ["2"]);
+    assert_eq!(refused(&root, "ROLLBACK TO abc").await.0, SqlState::S_E_INVALID_SPECIFICATION);
+    let many = format!("BEGIN; {}", "SAVEPOINT s; ".repeat(1001));
+    assert_eq!(refused(&root, &many).await.0, SqlState::STATEMENT_TOO_COMPLEX);
+    root.batch_execute("ROLLBACK").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clauses_hold_or_are_refused() {
+    let (_running, root) = started().await;
+    changed(&root, "INSERT INTO t VALUES (1, 1, NULL)").await;
+    for begin in [
+        "BEGIN READ ONLY",
+        "BEGIN; SET TRANSACTION READ ONLY",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY; BEGIN",
+    ] {
+        root.batch_execute(begin).await.unwrap();
+        assert_eq!(texts(&root, "SELECT n FROM t").await.unwrap(), ["1"]);
+        let (state, text) = refused(&root, "DELETE FROM t").await;
+        assert_eq!(state, SqlState::READ_ONLY_SQL_TRANSACTION, "{begin}: {text}");
+        root.batch_execute("ROLLBACK").await.unwrap();
+    }
+    assert_eq!(refused(&root, "DELETE FROM t").await.0, SqlState::READ_ONLY_SQL_TRANSACTION);
+    root.batch_execute("BEGIN READ WRITE; UPDATE t SET n = 2; COMMIT").await.unwrap();
+    let back = "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE";
+    root.batch_execute(back).await.unwrap();
+    changed(&root, "UPDATE t SET n = 3").await;
+    for sql in [
+        "COMMIT AND CHAIN",
+        "ROLLBACK AND CHAIN",
+        "CREATE TABLE g (a INT, b INT GENERATED ALWAYS AS (a * 2) STORED)",
+    ] {
+        assert_eq!(refused(&root, sql).await.0, SqlState::FEATURE_NOT_SUPPORTED, "{sql}");
+    }
+    root.batch_execute("DROP TABLE IF EXISTS nope").await.unwrap();
+    assert_eq!(refused(&root, "DROP TABLE nope").await.0, SqlState::UNDEFINED_TABLE);
+    let shown = ["transaction_read_only", "transaction_isolation"];
+    for (name, value) in shown.into_iter().zip(["off", "repeatable read"]) {
+        assert_eq!(texts(&root, &format!("SHOW {name}")).await.unwrap(), [value]);
+    }
+    root.batch_execute("CREATE TABLE b (x BYTEA)").await.unwrap();
+    let error = copy(&root, "COPY b FROM STDIN", &[]).await.unwrap_err();
+    assert_eq!(code(&error), SqlState::FEATURE_NOT_SUPPORTED);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_of_a_client_that_sends_nothing_is_cancelled() {
+    let (running, root) = started().await;
+    let sink = root.copy_in::<_, Bytes>("COPY t FROM STDIN").await.unwrap();
+    let queries = || running.server.engine().queries().counts();
+    assert_eq!(queries(), (1, 0));
+    root.cancel_token().cancel_query(tokio_postgres::NoTls).await.unwrap();
+    in_time(async {
+        while queries() != (0, 0) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let mut sink = Box::pin(sink);
+    assert_eq!(code(&sink.as_mut().finish().await.unwrap_err()), SqlState::QUERY_CANCELED);
+}
+
 /// Copies rows in pieces.
 async fn copy(client: &Client, sql: &str, pieces: &[&str]) -> Result<u64, tokio_postgres::Error> {
     let sink = client.copy_in(sql).await?;
