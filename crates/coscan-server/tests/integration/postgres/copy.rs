@@ -47,7 +47,7 @@ async fn nothing_else_is_copied() {
     let (_running, client) = start_with_ann().await;
     for (sql, expected) in [
         ("COPY secrets TO STDOUT", SqlState::UNDEFINED_TABLE),
-        ("COPY numbers FROM STDIN", SqlState::FEATURE_NOT_SUPPORTED),
+        ("COPY numbers FROM STDIN", SqlState::INSUFFICIENT_PRIVILEGE),
         ("COPY numbers TO '/tmp/x'", SqlState::FEATURE_NOT_SUPPORTED),
         ("COPY numbers TO PROGRAM 'cat'", SqlState::FEATURE_NOT_SUPPORTED),
         ("COPY numbers TO STDOUT (FORMAT parquet)", SqlState::INVALID_TEXT_REPRESENTATION),
