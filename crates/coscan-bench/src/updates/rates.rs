@@ -19,6 +19,9 @@ const BATCH: u64 = 1000;
 /// Sessions at the same time.
 const SESSIONS: [usize; 2] = [1, 16];
 
+/// A kind of statement: its name, the rows of each, and the text of one with a number.
+type Statement = (&'static str, u64, fn(u64) -> String);
+
 /// Measures statements of one row and of a batch of rows, in one session and in several.
 pub(super) async fn measure(
     opened: &Opened,
@@ -28,7 +31,7 @@ pub(super) async fn measure(
     let create =
         format!("CREATE TABLE accounts AS SELECT value AS id, 0 AS balance FROM range(0, {ROWS})");
     opened.run(&create).await?;
-    let statements: [(&str, u64, fn(u64) -> String); 5] = [
+    let statements: [Statement; 5] = [
         ("SELECT by key", 1, |n| format!("SELECT balance FROM accounts WHERE id = {}", key(n))),
         ("UPDATE by key", 1, |n| {
             format!("UPDATE accounts SET balance = balance + 1 WHERE id = {}", key(n))

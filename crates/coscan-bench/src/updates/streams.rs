@@ -96,7 +96,7 @@ async fn run(
                     arrow::util::display::array_value_to_string(answer[0].column(column), 0)
                 };
                 let (count, sum) = (text(0)?.parse::<u64>()?, text(1)?);
-                if sum != quantity || (count - rows) % APPENDED_ROWS != 0 {
+                if sum != quantity || !(count - rows).is_multiple_of(APPENDED_ROWS) {
                     let what = format!("a query saw {count} rows with {sum}, instead of {rows} with {quantity}");
                     return Err(what.into());
                 }
