@@ -88,7 +88,7 @@ def test_a_prepared_statement_is_run_again_and_again(cursor):
         assert cursor.fetchone() == (7, "word 0")
     cursor.execute("SELECT $1::bigint + 1, $2::text", (41, None))
     assert cursor.fetchone() == (42, None)
-    with pytest.raises(adbc_driver_manager.NotSupportedError, match="as queries"):
+    with pytest.raises(adbc_driver_manager.NotSupportedError, match="as a query"):
         cursor.executemany("SELECT $1::bigint", [(1,), (2,)])
 
 
