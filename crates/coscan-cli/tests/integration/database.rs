@@ -67,7 +67,12 @@ fn inserting(database: &Path, first: u64) -> Child {
         .unwrap();
     let mut input = shell.stdin.take().unwrap();
     let rows = first..first + 400;
-    let script: String = rows.map(|row| format!("INSERT INTO t VALUES ({row});\n")).collect();
+    let statements = rows.map(|row| match row % 7 {
+        // Kills also come while a checkpoint replaces files, and cuts the log.
+        0 => format!("INSERT INTO t VALUES ({row});\nVACUUM FULL t;\n"),
+        _ => format!("INSERT INTO t VALUES ({row});\n"),
+    });
+    let script: String = statements.collect();
     std::thread::spawn(move || drop(input.write_all(script.as_bytes())));
     shell
 }
