@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::log::{Record, table_changes};
 use crate::state::{Commit, DatabaseVersion, ROWS_UNDER_LOCK_MAX, State};
 use crate::table::{Table, TableId};
-use crate::table_transaction::{TableTransaction, TableWrites};
+use crate::table_transaction::TableTransaction;
+use crate::table_writes::TableWrites;
 use crate::version::TableVersion;
 
 /// How often a large transaction is applied without the lock, before it is applied under it.

@@ -39,6 +39,7 @@ mod rewrite;
 mod state;
 mod table;
 mod table_transaction;
+mod table_writes;
 mod transaction;
 mod version;
 

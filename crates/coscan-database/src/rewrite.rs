@@ -9,7 +9,7 @@ use coscan_pdt::{FileChanges, RowMap, Sid};
 use crate::error::Error;
 use crate::log::{runs, stable_rows};
 use crate::table::{DataFile, FileId};
-use crate::table_transaction::TableWrites;
+use crate::table_writes::TableWrites;
 use crate::version::{ChangedFile, TablePart, TableVersion};
 
 /// What a checkpoint did to a table, for transactions that began before it.

@@ -9,7 +9,7 @@ use coscan_wal::Lsn;
 use crate::error::Error;
 use crate::rewrite::TableRewrite;
 use crate::table::{RetiredFile, Table, TableId};
-use crate::table_transaction::TableWrites;
+use crate::table_writes::TableWrites;
 use crate::version::TableVersion;
 
 /// The most rows that are applied under the lock at once, if it can be helped.

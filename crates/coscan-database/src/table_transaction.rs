@@ -9,21 +9,8 @@ use coscan_wal::Lsn;
 use crate::error::Error;
 use crate::rewrite::TableRewrite;
 use crate::table::{DataFile, FileId, TableRowId};
+use crate::table_writes::TableWrites;
 use crate::version::{ChangedFile, TableVersion};
-
-/// The rows that a transaction wrote in a table.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct TableWrites {
-    pub(crate) files: BTreeMap<FileId, WriteSet>,
-    pub(crate) inserted: WriteSet,
-}
-
-impl TableWrites {
-    /// The number of rows.
-    pub(crate) fn rows(&self) -> u64 {
-        self.files.values().chain([&self.inserted]).map(WriteSet::len).sum()
-    }
-}
 
 /// The changes of a transaction in a table that nobody else sees yet.
 #[derive(Clone, Debug)]
