@@ -15,8 +15,22 @@ const LOG_BYTES_MAX: u64 = 256 << 20;
 /// How long nothing is tried after an error.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(60);
 
+/// Starts the work in the background of a database, which is returned for its users. The work ends when they are gone.
+pub(crate) fn run_in_background(database: ManagedDatabase) -> ManagedDatabase {
+    let (database, weak, closed) = database.for_users();
+    // Something may be due since the database was open before.
+    database.notify_changed();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = closed.notified() => {}
+            () = run(weak) => {}
+        }
+    });
+    database
+}
+
 /// Writes what is due to new files after each commit, until the database is closed. It may be dropped at any time.
-pub(crate) async fn run(database: WeakDatabase) {
+async fn run(database: WeakDatabase) {
     let mut has_failed = false;
     loop {
         if has_failed {

@@ -2,27 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path as SystemPath;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use coscan_database::wal::{Disk, GroupCommit, LocalDisk, LogOptions};
 use coscan_database::{Database, TableId};
 use coscan_runtime::MetadataReservation;
 use coscan_storage::table::Value;
-use datafusion::common::{DataFusionError, exec_err};
-use datafusion::error::Result;
 use tokio::sync::Notify;
 use url::Url;
 
-use crate::error::from_database;
-use crate::managed::background;
-use crate::managed::data_files::{DataFiles, remove_unused};
+use crate::managed::data_files::DataFiles;
 use crate::managed::database_options::DatabaseOptions;
-use crate::managed::encoding::{VALUES, schema_of};
-use crate::managed::memory;
-use crate::managed::opened_files::{OpenedFiles, fits_columns};
+use crate::managed::opened_files::{OpenedFiles, change_bytes};
 use crate::options::CoscanOptions;
 
 /// A database of tables that `INSERT`, `UPDATE`, `DELETE` and `MERGE` change. A clone is the same database.
@@ -102,70 +94,14 @@ impl ManagedDatabase {
         Self::new(coscan, options, Database::default(), DataFiles::in_memory(url), name)
     }
 
-    /// Opens the database of a directory. If there is none, it is created, and so is the directory. One process has it open
-    /// at a time.
-    ///
-    /// It must be called on a Tokio runtime, to which the database then hands its writes.
-    ///
-    /// # Errors
-    /// If another process has it open, the directory cannot be written, or durable bytes of its log are damaged.
-    pub async fn open(coscan: CoscanOptions, directory: impl AsRef<SystemPath>) -> Result<Self> {
-        Self::open_with(coscan, directory, DatabaseOptions::default()).await
-    }
-
-    /// As [`Self::open`], with these options.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub async fn open_with(
-        coscan: CoscanOptions,
-        directory: impl AsRef<SystemPath>,
-        options: DatabaseOptions,
-    ) -> Result<Self> {
-        let directory = std::path::absolute(directory)?;
-        let name = directory.display().to_string();
-        let opening = move || {
-            let disk: Arc<dyn Disk> = Arc::new(LocalDisk::open(&directory)?);
-            // Stores know no `..`.
-            let directory = directory.canonicalize()?;
-            let runtime = tokio::runtime::Handle::current();
-            let share = move |log| {
-                GroupCommit::with_executor(log, move |job| drop(runtime.spawn_blocking(job)))
-            };
-            let options = LogOptions::default();
-            let versions = Database::open_with(Arc::clone(&disk), options, VALUES, share);
-            let versions = versions.map_err(from_database)?;
-            check_versions(&versions)?;
-            remove_unused(&*disk, &versions)?;
-            Ok::<_, DataFusionError>((directory, disk, versions))
-        };
-        let opened = tokio::task::spawn_blocking(opening).await;
-        let opened = opened.map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let (directory, disk, versions) = opened
-            .map_err(|error| error.context(format!("the database {name} cannot be opened")))?;
-        if let Some(torn) = versions.torn() {
-            log::warn!(
-                "{name}: the last {} bytes of {}, from {} on, were cut. They are what a crash had left of statements that had \
-                 not returned. If there was no crash, the disk is damaged: compare with a backup",
-                torn.bytes,
-                torn.path,
-                torn.lsn
-            );
-        }
-        let files = DataFiles::in_directory(coscan.stores(), &directory, disk)?;
-        let has_background = options.background;
-        let database = Self::new(coscan, options, versions, files, name);
-        Ok(if has_background { database.with_background() } else { database })
-    }
-
-    fn new(
+    pub(crate) fn new(
         coscan: CoscanOptions,
         options: DatabaseOptions,
         versions: Database<Value>,
         files: DataFiles,
         name: String,
     ) -> Self {
-        let memory = coscan.manager().count_metadata(memory::change_bytes(&versions));
+        let memory = coscan.manager().count_metadata(change_bytes(&versions));
         let (opened, memory) = (Mutex::default(), Mutex::new(memory));
         let (changed, checkpointing) = (Arc::default(), tokio::sync::Mutex::default());
         let inner = Inner {
@@ -183,24 +119,16 @@ impl ManagedDatabase {
         Self { inner: Arc::new(inner), _background: None }
     }
 
-    /// The same database for its users. Work in the background ends when they are gone.
-    fn with_background(self) -> Self {
+    /// The same database for its users, and what the work in its background has of it: the database, as long as it is open, and
+    /// word that its users are gone.
+    pub(crate) fn for_users(self) -> (Self, WeakDatabase, Arc<Notify>) {
         let closed = Arc::new(Notify::new());
         let guard = BackgroundGuard { closed: Arc::clone(&closed) };
-        let database = Self { _background: Some(Arc::new(guard)), ..self.clone() };
-        // Something may be due since the database was open before.
-        self.notify_changed();
         let weak = WeakDatabase {
             inner: Arc::downgrade(&self.inner),
             changed: Arc::clone(&self.inner.changed),
         };
-        tokio::spawn(async move {
-            tokio::select! {
-                () = closed.notified() => {}
-                () = background::run(weak) => {}
-            }
-        });
-        database
+        (Self { _background: Some(Arc::new(guard)), ..self }, weak, closed)
     }
 
     /// Lets the work in the background see that something was committed.
@@ -263,22 +191,6 @@ impl ManagedDatabase {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
-}
-
-/// Checks that the changes of all tables fit their columns, as far as the log does not ensure it.
-fn check_versions(versions: &Database<Value>) -> Result<()> {
-    let transaction = versions.begin();
-    for table in versions.tables() {
-        let columns = schema_of(&table.definition)?;
-        let version = transaction.version(table.id).map_err(from_database)?;
-        if !fits_columns(&version, &columns) {
-            return exec_err!(
-                "the log has values of table {} that are not of the types of its columns: restore the database from a backup",
-                table.name
-            );
-        }
-    }
-    Ok(())
 }
 
 impl fmt::Debug for ManagedDatabase {

@@ -2,14 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use coscan_database::Database;
 use coscan_runtime::MetadataReservation;
-use coscan_storage::table::Value;
 use datafusion::common::resources_err;
 use datafusion::error::Result;
 
 use crate::managed::database::ManagedDatabase;
-use crate::managed::opened_files::changes_of;
+use crate::managed::opened_files::change_bytes;
 
 /// The memory of the changes of a transaction that is open.
 #[derive(Debug)]
@@ -85,12 +83,4 @@ impl ManagedDatabase {
     fn budget_bytes(&self) -> u64 {
         self.coscan().manager().options().memory_bytes
     }
-}
-
-/// About the memory that the changes of all tables take, in bytes.
-pub(crate) fn change_bytes(versions: &Database<Value>) -> u64 {
-    let transaction = versions.begin();
-    let tables = versions.tables().into_iter();
-    let tables = tables.filter_map(|table| transaction.version(table.id).ok());
-    tables.map(|version| changes_of(&version).memory_bytes()).sum()
 }

@@ -1,7 +1,7 @@
 //! Tables that statements change: `INSERT`, `UPDATE`, `DELETE`, `MERGE`.
 //!
 //! A [`ManagedDatabase`](crate::ManagedDatabase) (`database`) has tables (`catalog`, `table`), whose rows are in Parquet files
-//! of its own (`data_files`, `opened_files`), with changes by position, and in its log (`encoding`). A session finds them in a
+//! of its own (`opening`, `data_files`, `opened_files`), with changes by position, and in its log (`encoding`). A session finds them in a
 //! `schema`. A statement reads a version of each in one transaction (`snapshot`), which its session may have begun
 //! (`transactions`, `statements`). What changes them is in `crate::dml`. Checkpoints write what is changed to new files
 //! (`checkpoint`, `due`, `background`, `file_writer`), since changes take `memory`.
@@ -17,6 +17,7 @@ pub(crate) mod encoding;
 pub(crate) mod file_writer;
 pub(crate) mod memory;
 pub(crate) mod opened_files;
+pub(crate) mod opening;
 pub(crate) mod schema;
 pub(crate) mod snapshot;
 pub(crate) mod statements;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use coscan_database::{ChangedFile, FileId, TableVersion};
+use coscan_database::{ChangedFile, Database, FileId, TableVersion};
 use coscan_storage::pdt::Sid;
 use coscan_storage::table::{TableChanges, TableColumns, TableFile, Value};
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
@@ -79,6 +79,14 @@ pub(crate) fn changes_of(version: &TableVersion<Value>) -> TableChanges {
         inserted: Some(Arc::clone(version.inserted())),
         held: None,
     }
+}
+
+/// About the memory that the changes of all tables take, in bytes.
+pub(crate) fn change_bytes(versions: &Database<Value>) -> u64 {
+    let transaction = versions.begin();
+    let tables = versions.tables().into_iter();
+    let tables = tables.filter_map(|table| transaction.version(table.id).ok());
+    tables.map(|version| changes_of(&version).memory_bytes()).sum()
 }
 
 /// Whether all changed values are of the types of the columns, and inserted rows have all of them.

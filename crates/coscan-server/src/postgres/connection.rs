@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Planned, Session, Sql, TextMemory};
 use crate::postgres::cancel::Registered;
-use crate::postgres::copy_in::Copying;
+use crate::postgres::copying::Copying;
 use crate::postgres::decode::Frontend;
 use crate::postgres::messages::Messages;
 use crate::postgres::prepared::PreparedStatements;

@@ -3,7 +3,7 @@
 //! A connection is negotiated and its user logged in (`login`, with `startup_settings`). From then on its `messages` are read (`frame`,
 //! `decode`, `reader`) and answered (`connection`, `transactions`), in the `simple` protocol or the `extended` one with `prepared`
 //! statements, whose `parameters` have types and `values`. Statements may name portals, too (`connection_statements`,
-//! `cursors`), or copy (`copy_statements`, `copy_out`; `copy_in` and `copy_rows` for rows that a client sends). Results are sent (`sending`) as `rows` of `wire_types` (`encode`,
+//! `cursors`), or copy (`copy_statements`, `copy_out`; `copy_in`, `copying` and `copy_rows` for rows that a client sends). Results are sent (`sending`) as `rows` of `wire_types` (`encode`,
 //! in one of the `row_forms`) through a `writer`. `arrays` and `numeric` are forms of values. Another connection may
 //! `cancel`. Errors have the codes of PostgreSQL (`sqlstate`).
 
@@ -15,6 +15,7 @@ mod copy_in;
 mod copy_out;
 mod copy_rows;
 mod copy_statements;
+mod copying;
 mod cursors;
 mod decode;
 mod encode;
