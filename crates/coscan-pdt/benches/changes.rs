@@ -5,37 +5,20 @@
 //! version that was latest. A transaction beside another is checked against the other's commit and rebased onto it.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_types, clippy::disallowed_methods)]
-#![allow(unsafe_code, reason = "an allocator that counts bytes")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use coscan_pdt::*;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
-struct Counting;
+#[path = "support/counting.rs"]
+mod counting;
+#[path = "support/random.rs"]
+mod random;
 
-static BYTES: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        BYTES.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use counting::{bytes_in_use, used_by};
+use random::Random;
 
 /// 16 bytes, as a scalar of a column may have.
 type Value = (u64, u64);
@@ -46,17 +29,6 @@ const CHANGES: [u64; 3] = [0, 10_000, 1_000_000];
 /// In a row on one version: so few that the number of changes stays nearly what it is.
 const COMMITS: u64 = 100;
 const CHUNK_ROWS: u64 = 131_072;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let mixed = self.0 ^ (self.0 >> 29);
-        ((u128::from(mixed) * u128::from(end)) >> 64) as u64
-    }
-}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -237,15 +209,6 @@ fn bulk(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The bytes of heap of what is made.
-fn used_by<T>(make: &mut dyn FnMut() -> T) -> f64 {
-    let before = BYTES.load(Ordering::Relaxed);
-    let made = make();
-    let bytes = BYTES.load(Ordering::Relaxed) - before;
-    drop(made);
-    bytes as f64
-}
-
 /// Prints bytes, since criterion measures time only.
 fn bytes(_: &mut Criterion) {
     println!("bytes of heap for each change (a value has 16 bytes, an inserted row four values):");
@@ -274,13 +237,13 @@ fn bytes(_: &mut Criterion) {
         let (start, mut id) = version(rows, changes, Kind::Patch);
         let mut random = Random(5);
         let mut kept = Vec::with_capacity(1_000);
-        let before = BYTES.load(Ordering::Relaxed);
+        let before = bytes_in_use();
         let mut latest = start;
         for _ in 0..1_000 {
             kept.push(latest.clone());
             Kind::Patch.change(&mut latest, &mut random, &mut id);
         }
-        let bytes = BYTES.load(Ordering::Relaxed) - before;
+        let bytes = bytes_in_use() - before;
         println!("  {:<51} {:>8.0}", name(rows, changes), bytes as f64 / 1_000.0);
     }
 }
