@@ -7,7 +7,8 @@ use std::sync::Arc;
 use coscan_core::SplitMix64;
 use coscan_database::wal::{LogOptions, SimulatedDisk};
 use coscan_database::{
-    DataFile, Database, Error, PendingCommit, Reader, TableId, Transaction, ValueFormat, put_number,
+    DataFile, Database, Error, PendingCommit, Reader, TableId, TableVersion, Transaction,
+    ValueFormat, put_number,
 };
 
 use super::histories::{COLUMNS, Rows, fold, named_rows, rows_of};
@@ -16,7 +17,7 @@ use super::histories::{COLUMNS, Rows, fold, named_rows, rows_of};
 const SEEDS: u64 = 300;
 const SEEDS_VARIABLE: &str = "COSCAN_CRASH_SEEDS";
 
-fn format() -> ValueFormat<i64> {
+pub(super) fn format() -> ValueFormat<i64> {
     let encode = |value: &i64, out: &mut Vec<u8>| put_number(out, value.cast_unsigned());
     let decode = |reader: &mut Reader<'_>| reader.number().map(u64::cast_signed);
     ValueFormat { encode, decode }
@@ -34,6 +35,14 @@ pub(super) fn open(disk: &SimulatedDisk) -> Result<Database<i64>, Error> {
 pub(super) type State = BTreeMap<String, Rows>;
 
 pub(super) fn state_of(database: &Database<i64>) -> State {
+    state_with(database, rows_of)
+}
+
+/// All rows of all tables. `rows_of` gives the rows of a version.
+pub(super) fn state_with(
+    database: &Database<i64>,
+    rows_of: impl Fn(&TableVersion<i64>) -> Rows,
+) -> State {
     let transaction = database.begin();
     let tables = database.tables().into_iter();
     tables

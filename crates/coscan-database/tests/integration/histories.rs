@@ -54,10 +54,25 @@ pub(super) type Rows = BTreeMap<i64, Vec<i64>>;
 /// The beginning of the name of a file that has its rows in its name.
 const WITH_ROWS: &str = "rows ";
 
-/// The name of a file with these rows.
-pub(super) fn file_of<'a>(rows: impl IntoIterator<Item = &'a Vec<i64>>) -> DataFile {
+/// Rows as text.
+pub(super) fn text_of<'a>(rows: impl IntoIterator<Item = &'a Vec<i64>>) -> String {
     let rows: Vec<_> = rows.into_iter().map(|row| format!("{row:?}")).collect();
-    DataFile::new(format!("{WITH_ROWS}{}", rows.join(";")), rows.len() as u64)
+    rows.join(";")
+}
+
+/// The rows of a text; `None` if it is not one of rows.
+pub(super) fn rows_in(text: &str) -> Option<Vec<Vec<i64>>> {
+    let values = |row: &str| {
+        let row = row.strip_prefix('[')?.strip_suffix(']')?;
+        row.split(", ").map(|value| value.parse().ok()).collect()
+    };
+    text.split(';').map(values).collect()
+}
+
+/// A file with these rows in its name.
+fn file_of(rows: &[NamedRow]) -> DataFile {
+    let text = text_of(rows.iter().map(|(_, row)| row));
+    DataFile::new(format!("{WITH_ROWS}{text}"), rows.len() as u64)
 }
 
 /// The rows that a file has.
@@ -68,14 +83,22 @@ fn stored(id: FileId, file: &DataFile) -> Vec<Vec<i64>> {
             .map(|row| (0..COLUMNS).map(|column| value(row, column)).collect())
             .collect();
     };
-    let values = |row: &str| {
-        row.trim_matches(['[', ']']).split(", ").map(|value| value.parse().unwrap()).collect()
-    };
-    rows.split(';').map(values).collect()
+    rows_in(rows).unwrap()
 }
 
+/// A row and its name.
+pub(super) type NamedRow = (TableRowId, Vec<i64>);
+
 /// The rows of a version in order, as a scan would merge them.
-pub(super) fn named_rows(version: &TableVersion<i64>) -> Vec<(TableRowId, Vec<i64>)> {
+pub(super) fn named_rows(version: &TableVersion<i64>) -> Vec<NamedRow> {
+    named_rows_with(version, stored)
+}
+
+/// The rows of a version in order. `stored` gives the rows of a file.
+pub(super) fn named_rows_with(
+    version: &TableVersion<i64>,
+    stored: impl Fn(FileId, &DataFile) -> Vec<Vec<i64>>,
+) -> Vec<NamedRow> {
     let mut rows = Vec::new();
     for file in version.files() {
         let all = file.changes.range(Sid(0)..Sid(file.file.rows));
@@ -96,14 +119,18 @@ pub(super) fn named_rows(version: &TableVersion<i64>) -> Vec<(TableRowId, Vec<i6
 
 /// The rows of a version.
 pub(super) fn rows_of(version: &TableVersion<i64>) -> Rows {
-    let named = named_rows(version);
+    without_names(named_rows(version))
+}
+
+/// Rows without their names. No row is there twice.
+pub(super) fn without_names(named: Vec<NamedRow>) -> Rows {
     let count = named.len();
-    let rows: Rows = named.into_iter().map(|(_, row)| (row[0], row)).collect();
-    let mut seen = BTreeMap::new();
-    for (name, row) in named_rows(version) {
+    let (mut rows, mut seen) = (Rows::new(), BTreeMap::new());
+    for (name, row) in named {
         if let Some(other) = seen.insert(row[0], name) {
             panic!("row {} is there twice, as {other:?} and {name:?} of {count}", row[0]);
         }
+        rows.insert(row[0], row);
     }
     rows
 }
@@ -120,13 +147,24 @@ pub(super) fn fold(
     is_folded: impl Fn(usize) -> bool,
     inserted: bool,
 ) {
+    let file = |rows: &[NamedRow]| (database.new_file(), file_of(rows));
+    fold_with(checkpoint, is_folded, inserted, named_rows, file).unwrap();
+}
+
+/// As [`fold`]. `named_rows` gives the rows of a version, and `file` makes a file of rows.
+pub(super) fn fold_with(
+    checkpoint: &mut Checkpoint<i64>,
+    is_folded: impl Fn(usize) -> bool,
+    inserted: bool,
+    named_rows: impl Fn(&TableVersion<i64>) -> Vec<NamedRow>,
+    file: impl FnOnce(&[NamedRow]) -> (FileId, DataFile),
+) -> Result<(), Error> {
     let files = checkpoint.version().files().iter().enumerate();
     let files = files.filter(|(position, _)| is_folded(*position)).map(|(_, file)| file.id);
     let part = TablePart { files: files.collect(), inserted };
-    let rows = named_rows(&checkpoint.version().part(&part).unwrap());
-    let file =
-        (!rows.is_empty()).then(|| (database.new_file(), file_of(rows.iter().map(|(_, row)| row))));
-    checkpoint.replace(&part, file).unwrap();
+    let rows = named_rows(&checkpoint.version().part(&part)?);
+    let file = (!rows.is_empty()).then(|| file(&rows));
+    checkpoint.replace(&part, file)
 }
 
 /// Checks what a version says of its rows against a scan of all.

@@ -3,5 +3,6 @@
 
 mod crashes;
 mod histories;
+mod kills;
 mod rules;
 mod states;
