@@ -21,7 +21,7 @@
 //!     let page = layout.add_page(GroupIndex(0), 100);
 //!     layout.add_chunk(10, vec![vec![page]]);
 //! }
-//! let table = Table { name: "orders".to_owned(), layout: Arc::new(layout.build()) };
+//! let table = Table::at_rest("orders", Arc::new(layout.build()));
 //! let query = Query::scan("all", 0, vec![GroupIndex(0)], 0..40);
 //! let stream = |start| Stream { start: Time(start), queries: vec![query.clone()], ..Stream::default() };
 //! let workload = Workload {
@@ -29,6 +29,7 @@
 //!     streams: vec![stream(0), stream(1_500_000_000)],
 //!     pool_bytes: 200,
 //!     pool_changes: Vec::new(),
+//!     table_changes: Vec::new(),
 //! };
 //! let machine = Machine::new(Disk::Perfect { ns_per_chunk: 1_000_000_000 }, 1);
 //! let outcome = run(&workload, &machine, PolicyKind::Relevance.build(), Options::default()).unwrap();
@@ -56,6 +57,7 @@ mod sharing;
 mod simulation;
 pub mod spec;
 mod standalone;
+mod table;
 mod violation;
 mod workload;
 
@@ -68,5 +70,6 @@ pub use random::Random;
 pub use simulation::{MemoryWorkload, Options, SharedFiles, run};
 pub use spec::{Case, Spec, SpecError};
 pub use standalone::standalone;
+pub use table::{Snapshot, Table, TableChange};
 pub use violation::{Rule, Violation};
-pub use workload::{Cost, Query, Stream, Table, Workload};
+pub use workload::{Cost, Query, Stream, Workload};

@@ -32,6 +32,8 @@ const FILES: &[(&str, &str)] = &[
     ("in-order-places", include_str!("../experiments/in-order-places.toml")),
     ("short-under-long", include_str!("../experiments/short-under-long.toml")),
     ("small-hot-table", include_str!("../experiments/small-hot-table.toml")),
+    ("changing-table", include_str!("../experiments/changing-table.toml")),
+    ("two-versions", include_str!("../experiments/two-versions.toml")),
 ];
 
 /// The names of the experiments.

@@ -1,6 +1,8 @@
 //! The outcome of a run: each query, the totals, and on request every event, in order.
 
-use coscan_core::{ChunkIndex, LoadId, PageIndex, Time, WorkerIndex};
+use coscan_core::{ChunkIndex, IndexSet, LoadId, PageIndex, Time, WorkerIndex};
+
+use crate::table::TableChange;
 
 /// The outcome of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,7 +75,9 @@ pub struct QueryOutcome {
     pub ended: Time,
     /// The way in which it ended.
     pub end: End,
-    /// Chunks that it was handed.
+    /// The chunks that it needed when it started.
+    pub needed: IndexSet<ChunkIndex>,
+    /// The number of chunks that it was handed.
     pub chunks: u64,
     /// Bytes of the pages of those chunks; a page that serves two of them counts twice.
     pub bytes_used: u64,
@@ -198,6 +202,8 @@ pub enum EventKind {
         /// The number of chunks.
         chunks: usize,
     },
+    /// A table changed: its next version is the newest.
+    TableChanged(TableChange),
     /// The limit of the pool changed.
     PoolChanged {
         /// Bytes that it may hold.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coscan_core::{GroupIndex, Order, PageIndex, PolicyKind};
+use coscan_core::{ChunkIndex, GroupIndex, Order, PageIndex, PolicyKind, Time};
 
 use crate::machine::Machine;
 use crate::simulation::{Options, run};
@@ -14,6 +14,9 @@ use crate::workload::{Cost, Query, Stream, Workload};
 struct Shape {
     table: usize,
     groups: Vec<GroupIndex>,
+    version: Option<usize>,
+    /// The chunks that it replaces.
+    replaced: Vec<ChunkIndex>,
     /// The starts and ends of its row ranges.
     rows: Vec<(u64, u64)>,
     selected: Option<Vec<PageIndex>>,
@@ -27,6 +30,8 @@ impl Shape {
         Self {
             table: query.table,
             groups: query.groups.clone(),
+            version: query.version,
+            replaced: query.change.iter().flat_map(|change| change.replaced.clone()).collect(),
             rows: query.rows.iter().map(|rows| (rows.start, rows.end)).collect(),
             selected: query.selected.clone(),
             in_order: query.order == Order::InOrder,
@@ -37,7 +42,7 @@ impl Shape {
 }
 
 /// Nanoseconds that each query takes when it runs alone on this machine, with an empty pool of the workload's size,
-/// under the policy `normal`, in the order of [`crate::Outcome::queries`]; 0 for a query that the pool is too small
+/// under the policy `normal`, on tables that do not change after time 0, in the order of [`crate::Outcome::queries`]; 0 for a query that the pool is too small
 /// for.
 ///
 /// # Errors
@@ -66,11 +71,13 @@ fn latency_alone_ns(
     query: &Query,
 ) -> Result<u64, Box<Violation>> {
     let query = Query { think_ns: 0, cancel_after_ns: None, ..query.clone() };
+    let at_start = workload.table_changes.iter().filter(|(at, _)| *at == Time(0));
     let alone = Workload {
         tables: workload.tables.clone(),
         streams: vec![Stream { queries: vec![query], ..Stream::default() }],
         pool_bytes: workload.pool_bytes,
         pool_changes: Vec::new(),
+        table_changes: at_start.cloned().collect(),
     };
     let outcome = run(&alone, machine, PolicyKind::Normal.build(), Options::default())?;
     Ok(outcome.total_ns)

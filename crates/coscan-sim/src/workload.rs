@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use coscan_core::{ChunkIndex, GroupIndex, IndexSet, Layout, Order, PageId, PageIndex, Time};
 
+use crate::table::{Snapshot, Table, TableChange};
+
 /// Tables, the streams of queries that run on them, and the pool that they share.
 #[derive(Clone, Debug)]
 pub struct Workload {
@@ -17,6 +19,9 @@ pub struct Workload {
     pub pool_bytes: u64,
     /// Later limits of the pool in bytes, with the times from which they hold.
     pub pool_changes: Vec<(Time, u64)>,
+    /// Changes of tables that nothing has to be read for, such as appends, with their times. Those of one time are made in
+    /// this order, and before queries of that time start.
+    pub table_changes: Vec<(Time, TableChange)>,
 }
 
 /// A page of one of the tables of a workload.
@@ -56,15 +61,6 @@ impl PageNumbers {
     }
 }
 
-/// A table.
-#[derive(Clone, Debug)]
-pub struct Table {
-    /// Its name in reports.
-    pub name: String,
-    /// Its chunks and pages.
-    pub layout: Arc<Layout>,
-}
-
 /// Queries that run one after another, as one user sends them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stream {
@@ -86,7 +82,10 @@ pub struct Query {
     pub table: usize,
     /// The column groups that it reads.
     pub groups: Vec<GroupIndex>,
-    /// The rows that it reads.
+    /// The version of the table that it sees, 0 for the first one; by default the newest when it starts, as it does while
+    /// there is none of this number. A version stays until all queries that name it have ended.
+    pub version: Option<usize>,
+    /// The rows that it reads, as rows of the first version. Of a version with other rows it reads the same part.
     pub rows: Vec<Range<u64>>,
     /// The pages that hold the rows, in ascending order, if an index selected them. Other pages are not needed.
     pub selected: Option<Vec<PageIndex>>,
@@ -102,6 +101,9 @@ pub struct Query {
     pub think_ns: u64,
     /// Nanoseconds after its start at which it is cancelled if it still runs.
     pub cancel_after_ns: Option<u64>,
+    /// The change of its table that it makes when it is done, if it is a checkpoint. Then it reads the chunks that it
+    /// replaces, whatever `rows` are.
+    pub change: Option<TableChange>,
 }
 
 /// Processor time of a query, in picoseconds so that whole numbers are exact enough.
@@ -138,6 +140,7 @@ impl Query {
             label: label.to_owned(),
             table,
             groups,
+            version: None,
             rows: vec![rows],
             selected: None,
             order: Order::Any,
@@ -146,6 +149,7 @@ impl Query {
             cost: Cost::default(),
             think_ns: 0,
             cancel_after_ns: None,
+            change: None,
         }
     }
 
@@ -155,7 +159,7 @@ impl Query {
         self.rows.iter().map(|rows| rows.end - rows.start).sum()
     }
 
-    /// The chunks of its table that it needs.
+    /// The chunks that it needs if its table has all chunks of this layout.
     #[must_use]
     pub fn chunks(&self, layout: &Layout) -> IndexSet<ChunkIndex> {
         self.rows.iter().flat_map(|rows| layout.chunks_in(rows.clone())).collect()
@@ -174,7 +178,7 @@ impl Query {
         })
     }
 
-    /// All pages that it needs.
+    /// All pages that it needs if its table has all chunks of this layout.
     #[must_use]
     pub fn all_pages(&self, layout: &Layout) -> IndexSet<PageIndex> {
         let mut pages = IndexSet::new();
@@ -186,26 +190,26 @@ impl Query {
         pages
     }
 
-    /// Nanoseconds of one core that its work on a chunk takes. Only the rows that it reads count, but whole pages.
+    /// The chunks that it needs of a version of its table, in the order of their rows, each with the number of its rows
+    /// that it reads.
     #[must_use]
-    pub fn chunk_ns(&self, layout: &Layout, chunk: ChunkIndex) -> u64 {
-        let whole = layout.rows(chunk);
-        let bytes = self.pages(layout, chunk).map(|page| layout.bytes_of(page)).sum();
-        self.cost.ns(self.rows_in(&whole), bytes)
+    pub fn needs(&self, table: &Table, version: &Snapshot) -> Vec<(ChunkIndex, u64)> {
+        if let Some(change) = &self.change {
+            return version.chunks_of(&change.replaced);
+        }
+        let (at_start, now) = (u128::from(table.rows_at_start()), u128::from(version.row_count()));
+        let scaled = |rows: &Range<u64>| {
+            let (start, end) = (u128::from(rows.start) * now, u128::from(rows.end) * now);
+            let row = |row: u128| u64::try_from(row).unwrap_or(u64::MAX);
+            row(start / at_start.max(1))..row(end.div_ceil(at_start.max(1)))
+        };
+        version.chunks_in(&self.rows.iter().map(scaled).collect::<Vec<_>>())
     }
 
-    /// The number of these rows that it reads. Rows in several of its ranges count once.
-    fn rows_in(&self, whole: &Range<u64>) -> u64 {
-        let mut ranges: Vec<_> = self.rows.iter().map(|rows| (rows.start, rows.end)).collect();
-        ranges.sort_unstable();
-        let (mut from, mut rows) = (whole.start, 0);
-        for (start, end) in ranges {
-            let (start, end) = (start.max(from), end.min(whole.end));
-            if start < end {
-                rows += end - start;
-                from = end;
-            }
-        }
-        rows
+    /// Nanoseconds of one core that its work on a chunk takes, of which it reads this number of rows, but whole pages.
+    #[must_use]
+    pub fn chunk_ns(&self, layout: &Layout, chunk: ChunkIndex, rows: u64) -> u64 {
+        let bytes = self.pages(layout, chunk).map(|page| layout.bytes_of(page)).sum();
+        self.cost.ns(rows, bytes)
     }
 }

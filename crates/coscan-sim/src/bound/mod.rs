@@ -25,18 +25,22 @@
 //! bound holds for each stream, so the largest counts. It also holds for the pages of one table alone, and reads of
 //! different tables are different reads: the sum of the tables' bounds is a bound, too.
 //!
+//! Of a table that changes, a query may see one version or another. Only chunks that it needs of each of them count.
+//!
 //! The bound does not depend on when streams begin: a schedule may delay a query at will, so any two queries of
 //! different streams may overlap. Real schedules do not wait, and with several streams read more.
 
 mod belady;
+mod needs;
 #[cfg(test)]
 mod optimum;
 
 use std::collections::BTreeMap;
 
-use coscan_core::{IndexSet, Layout, PageIndex};
+use coscan_core::{IndexSet, PageIndex};
 
 pub use belady::{belady_bytes, references};
+use needs::{certain_chunks, certain_pages};
 
 use crate::workload::{Query, Stream, Workload};
 
@@ -79,10 +83,10 @@ fn stream_bytes(workload: &Workload, queries: &[&Query]) -> (u64, u64) {
     for (position, (query, reuse)) in queries.iter().zip(reuses(workload, queries)).enumerate() {
         touched.add(workload, query);
         let layout = &workload.tables[query.table].layout;
-        let needed = query.all_pages(layout);
+        let needed = certain_pages(workload, query);
         let needed_bytes: u64 = needed.iter().map(|page| layout.bytes_of(page)).sum();
         read_bytes += needed_bytes - kept.take(position);
-        kept.limit(pool_bytes.saturating_sub(widest_chunk_bytes(query, layout)));
+        kept.limit(pool_bytes.saturating_sub(widest_chunk_bytes(workload, query)));
         for (next, bytes) in reuse {
             kept.add(next, bytes);
         }
@@ -97,7 +101,7 @@ fn reuses(workload: &Workload, queries: &[&Query]) -> Vec<BTreeMap<usize, u64>> 
     let mut reuses = vec![BTreeMap::new(); queries.len()];
     for (position, query) in queries.iter().enumerate().rev() {
         let layout = &workload.tables[query.table].layout;
-        for page in query.all_pages(layout).iter() {
+        for page in certain_pages(workload, query).iter() {
             if let Some(next) = next_use.insert((query.table, page), position) {
                 *reuses[position].entry(next).or_default() += layout.bytes_of(page);
             }
@@ -106,9 +110,10 @@ fn reuses(workload: &Workload, queries: &[&Query]) -> Vec<BTreeMap<usize, u64>> 
     reuses
 }
 
-fn widest_chunk_bytes(query: &Query, layout: &Layout) -> u64 {
+fn widest_chunk_bytes(workload: &Workload, query: &Query) -> u64 {
+    let layout = &workload.tables[query.table].layout;
     let bytes = |chunk| query.pages(layout, chunk).map(|page| layout.bytes_of(page)).sum();
-    query.chunks(layout).iter().map(bytes).max().unwrap_or(0)
+    certain_chunks(workload, query).into_iter().map(bytes).max().unwrap_or(0)
 }
 
 /// Bytes that are kept, by the query that needs them next.
@@ -179,7 +184,7 @@ impl Pages {
 
     fn add(&mut self, workload: &Workload, query: &Query) {
         let layout = &workload.tables[query.table].layout;
-        for page in query.all_pages(layout).iter() {
+        for page in certain_pages(workload, query).iter() {
             if self.of_table[query.table].insert(page) {
                 self.bytes += layout.bytes_of(page);
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use coscan_core::{ChunkIndex, PageIndex, Time};
 
 use super::Run;
-use crate::outcome::EventKind;
+use crate::outcome::{EventKind, Outcome, QueryOutcome};
 use crate::workload::{Query, Workload};
 
 /// The number of amounts that are distinguished: needed by 1, 2, 3, 4 scans, and by 5 or more.
@@ -24,7 +24,7 @@ pub struct Potential {
 /// The needs of scans at a moment.
 struct NeedCounts<'a> {
     workload: &'a Workload,
-    queries: Vec<&'a Query>,
+    queries: Vec<(&'a Query, &'a QueryOutcome)>,
     /// The number of scans that need a page, by table and page.
     scans: BTreeMap<(usize, PageIndex), usize>,
     /// For each query, the number of its chunks not handed out yet that need each page.
@@ -33,16 +33,16 @@ struct NeedCounts<'a> {
 }
 
 impl<'a> NeedCounts<'a> {
-    fn new(workload: &'a Workload) -> Self {
-        let queries: Vec<&Query> = workload.queries().collect();
+    fn new(workload: &'a Workload, outcome: &'a Outcome) -> Self {
+        let queries: Vec<_> = workload.queries().zip(&outcome.queries).collect();
         let chunks = vec![BTreeMap::new(); queries.len()];
         Self { workload, queries, scans: BTreeMap::new(), chunks, bytes: [0; LAYERS] }
     }
 
     fn started(&mut self, query: usize) {
-        let needs = self.queries[query];
+        let (needs, outcome) = self.queries[query];
         let layout = &self.workload.tables[needs.table].layout;
-        for chunk in needs.chunks(layout).iter() {
+        for chunk in outcome.needed.iter() {
             for page in needs.pages(layout, chunk) {
                 *self.chunks[query].entry(page).or_default() += 1;
             }
@@ -52,7 +52,7 @@ impl<'a> NeedCounts<'a> {
     }
 
     fn delivered(&mut self, query: usize, chunk: ChunkIndex) {
-        let needs = self.queries[query];
+        let (needs, _) = self.queries[query];
         let layout = &self.workload.tables[needs.table].layout;
         for page in needs.pages(layout, chunk) {
             let Some(chunks) = self.chunks[query].get_mut(&page) else { continue };
@@ -65,7 +65,7 @@ impl<'a> NeedCounts<'a> {
     }
 
     fn ended(&mut self, query: usize) {
-        let table = self.queries[query].table;
+        let table = self.queries[query].0.table;
         for page in std::mem::take(&mut self.chunks[query]).into_keys() {
             self.change(table, page, -1);
         }
@@ -90,7 +90,7 @@ impl Run {
     /// The sharing potential at `samples` moments, evenly spread from the start to the end of a run that has a timeline.
     #[must_use]
     pub fn sharing_potential(&self, samples: u32) -> Vec<Potential> {
-        let mut needs = NeedCounts::new(&self.prepared.workload);
+        let mut needs = NeedCounts::new(&self.prepared.workload, &self.outcome);
         let mut steps = self.outcome.timeline.iter().peekable();
         let mut potentials = Vec::with_capacity(samples as usize);
         for sample in 0..samples {

@@ -2,7 +2,9 @@
 
 mod cluster_reads;
 mod random_case;
+mod random_changes;
 mod random_cluster;
+mod random_table;
 
 use coscan_core::{ChunkIndex, IndexSet, PageIndex};
 

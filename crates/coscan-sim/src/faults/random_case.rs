@@ -1,19 +1,19 @@
 //! Small random workloads on small machines, with faults of all kinds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
-use coscan_core::{
-    Config, GroupIndex, Index, Layout, LayoutBuilder, Order, PageIndex, PolicyKind, Time,
-};
+use coscan_core::{Config, GroupIndex, Index, Layout, Order, PageIndex, PolicyKind, Time};
 
+use super::random_changes::change_tables;
+use super::random_table::table;
 use super::{Faults, Rates};
 use crate::machine::{Disk, Machine};
 use crate::outcome::Outcome;
 use crate::random::Random;
 use crate::simulation::{Options, run};
+use crate::table::Table;
 use crate::violation::{Rule, Violation};
-use crate::workload::{Cost, Query, Stream, Table, Workload};
+use crate::workload::{Cost, Query, Stream, Workload};
 
 /// The space timeout in nanoseconds. Times in a case are of that order.
 pub(super) const SPACE_TIMEOUT_NS: u64 = 10_000;
@@ -86,6 +86,11 @@ impl RandomCase {
                 smaller.push(without_query);
             }
         }
+        for change in 0..self.workload.table_changes.len() {
+            let mut without_change = self.clone();
+            without_change.workload.table_changes.remove(change);
+            smaller.push(without_change);
+        }
         if self.options.batch_ns > 0 {
             let options = Options { batch_ns: 0, ..self.options };
             smaller.push(Self { options, ..self.clone() });
@@ -115,10 +120,19 @@ pub fn broken(seed: u64) -> Option<String> {
     })
 }
 
-/// The case of a seed: one to three tables with layouts of all kinds, up to fifteen queries and at times a background
+/// The case of a seed: one to three tables with layouts of all kinds, some of which change, up to fifteen queries and at times a background
 /// load of short ones, any disk, a pool of one chunk of the widest query or more.
 #[must_use]
 pub fn random_case(seed: u64) -> RandomCase {
+    case(seed, true)
+}
+
+/// The case of a seed without changes of tables.
+pub(super) fn case_at_rest(seed: u64) -> RandomCase {
+    case(seed, false)
+}
+
+fn case(seed: u64, may_change: bool) -> RandomCase {
     let mut random = Random::new(seed);
     let tables: Vec<_> = (0..random.between(1, 3)).map(|_| table(&mut random)).collect();
     let mut streams: Vec<_> =
@@ -127,8 +141,15 @@ pub fn random_case(seed: u64) -> RandomCase {
     streams.extend((0..background_load).map(|_| background_stream(&mut random, &tables)));
     let machine = machine(&mut random);
     let room_percent = *random.choose(&[0, 0, 10, 30, 60, 100]);
-    let pool_bytes = widest_chunk_bytes(&tables, &streams) + bytes(&tables) * room_percent / 100;
-    let workload = Workload { tables, streams, pool_bytes, pool_changes: Vec::new() };
+    let (pool_changes, table_changes) = (Vec::new(), Vec::new());
+    let mut workload = Workload { tables, streams, pool_bytes: 0, pool_changes, table_changes };
+    // Changes have numbers of their own, so that all else is as without them.
+    let mut of_changes = Random::new(!seed);
+    if may_change && of_changes.percent(40) {
+        change_tables(&mut of_changes, &mut workload);
+    }
+    let Workload { tables, streams, .. } = &workload;
+    workload.pool_bytes = widest_chunk_bytes(tables, streams) + bytes(tables) * room_percent / 100;
     // Beside a background load there are no long delays: they would leave gaps in it.
     let delay_ns_max =
         if background_load > 0 { SPACE_TIMEOUT_NS / 10 } else { 2 * SPACE_TIMEOUT_NS };
@@ -140,52 +161,6 @@ pub fn random_case(seed: u64) -> RandomCase {
     let options =
         Options { faults, timeline: false, audit_every: 8, batch_ns, wait_ns_max, memory: None };
     RandomCase { workload, machine, options }
-}
-
-fn table(random: &mut Random) -> Table {
-    let mut slices = vec![Vec::new(); random.count(1, 9)];
-    let groups = random.count(1, 4);
-    let mut builder = Layout::builder(groups);
-    for group in (0..groups).map(GroupIndex::from_usize) {
-        add_group(random, &mut builder, group, &mut slices);
-    }
-    for slices in slices {
-        builder.add_chunk(random.between(1, 15), slices);
-    }
-    Table { name: "random".to_owned(), layout: Arc::new(builder.build()) }
-}
-
-/// Adds the pages of a column group to the slices of each chunk.
-fn add_group(
-    random: &mut Random,
-    builder: &mut LayoutBuilder,
-    group: GroupIndex,
-    slices: &mut [Vec<Vec<PageIndex>>],
-) {
-    let bytes_max = random.between(1, 20);
-    let shape = random.below(4);
-    let count = random.count(1, 4);
-    let mut page = || builder.add_page(group, random.between(1, bytes_max));
-    match shape {
-        // Several pages for each chunk.
-        0 => slices.iter_mut().for_each(|slices| slices.push((0..count).map(|_| page()).collect())),
-        // One page for several chunks in a row.
-        1 => slices.chunks_mut(count).for_each(|chunks| {
-            let shared = page();
-            chunks.iter_mut().for_each(|slices| slices.push(vec![shared]));
-        }),
-        // Each chunk shares a page with the next.
-        2 => {
-            let pages: Vec<_> = (0..=slices.len()).map(|_| page()).collect();
-            let pairs = slices.iter_mut().zip(pages.windows(2));
-            pairs.for_each(|(slices, pair)| slices.push(pair.to_vec()));
-        }
-        // One page that all chunks need, and one for each.
-        _ => {
-            let all = page();
-            slices.iter_mut().for_each(|slices| slices.push(vec![all, page()]));
-        }
-    }
 }
 
 fn stream(random: &mut Random, tables: &[Table]) -> Stream {
@@ -221,6 +196,7 @@ fn query(random: &mut Random, tables: &[Table]) -> Query {
         label: "random".to_owned(),
         table,
         groups: groups.filter(|_| random.percent(60)).collect(),
+        version: None,
         rows: (0..ranges).map(|_| range(random)).collect(),
         selected: random.percent(20).then(|| selected(random, layout)),
         order: if random.percent(25) { Order::InOrder } else { Order::Any },
@@ -232,6 +208,7 @@ fn query(random: &mut Random, tables: &[Table]) -> Query {
         },
         think_ns: random.choose(&[0, 1]) * random.below(200),
         cancel_after_ns: None,
+        change: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use coscan_core::{PolicyKind, Time};
 use coscan_ring::{Choosing, Config, Sharing};
 
-use super::random_case::{RandomCase, SPACE_TIMEOUT_NS, random_case};
+use super::random_case::{RandomCase, SPACE_TIMEOUT_NS, case_at_rest};
 use crate::cluster::{Cluster, ClusterOutcome, Incident, Network, Racks, run_cluster};
 use crate::random::Random;
 use crate::simulation::SharedFiles;
@@ -70,11 +70,12 @@ pub fn broken_cluster(seed: u64) -> Option<String> {
     Some(format!("cluster {seed} under {policy}: {violation}\nsmallest: {still}\n{small:#?}"))
 }
 
-/// The cluster of a seed: the workload and faults of [`random_case`] on one to five machines, with a fast or slow network and
+/// The cluster of a seed: the workload and faults of [`super::random_case`], without changes of
+/// tables, on one to five machines, with a fast or slow network and
 /// up to four incidents.
 #[must_use]
 pub fn random_cluster(seed: u64) -> RandomCluster {
-    let mut case = random_case(seed);
+    let mut case = case_at_rest(seed);
     let mut random = Random::new(!seed);
     let nodes = random.count(1, 5);
     let queued_ns = random.between(1, SPACE_TIMEOUT_NS / 5);

@@ -1,13 +1,14 @@
 //! The slow check: the manager's counts, recounted by itself and compared with the ledger.
 
-use coscan_core::{ActiveBufferManager, Index, PageId, ScanId};
+use coscan_core::{ActiveBufferManager, Index, IndexSet, PageId, ScanId};
 
 use super::{Ledger, Place, ShadowScan};
+use crate::simulation::names::Names;
 use crate::violation::{Broken, Rule, ensure};
 
 impl Ledger {
     /// Compares all records of the manager with the ledger. To be called when no more actions come out.
-    pub(crate) fn audit(&self, manager: &ActiveBufferManager) -> Result<(), Broken> {
+    pub(crate) fn audit(&self, manager: &ActiveBufferManager, names: &Names) -> Result<(), Broken> {
         let audited = manager.audit();
         audited.map_err(|found| Broken { rule: Rule::Records, what: found.to_string() })?;
         let state = manager.state();
@@ -16,11 +17,14 @@ impl Ledger {
         ensure(cached == expected, Rule::Records, || {
             format!("{expected} pages are in the pool, the manager lists {cached}")
         })?;
-        for id in self.pages(Place::Cold) {
+        for id in self.pages(Place::Cold).filter_map(|page| names.id(page)) {
             ensure(state.is_cold(id), Rule::Records, || format!("{id:?} is cold"))?;
         }
         for id in self.pages(Place::Cached) {
-            let (may_go, users) = (state.is_evictable(id), self.page(id).users);
+            let known = names.id(id);
+            ensure(known.is_some(), Rule::Records, || format!("{id:?} is cached, but removed"))?;
+            let may_go = known.is_some_and(|known| state.is_evictable(known));
+            let users = self.page(id).users;
             ensure(!may_go || users == 0, Rule::PagesInUseStay, || {
                 format!("{id:?} is in use, yet the manager would evict it")
             })?;
@@ -33,19 +37,22 @@ impl Ledger {
         ensure(scans == self.scans.len(), Rule::Records, || {
             format!("{} scans run, the manager lists {scans}", self.scans.len())
         })?;
-        self.scans.iter().try_for_each(|(&id, scan)| self.audit_scan(manager, id, scan))
+        self.scans.iter().try_for_each(|(&id, scan)| self.audit_scan(manager, names, id, scan))
     }
 
     fn audit_scan(
         &self,
         manager: &ActiveBufferManager,
+        names: &Names,
         id: ScanId,
         book: &ShadowScan,
     ) -> Result<(), Broken> {
         let scan = manager.state().scan(id);
-        let needed = scan.is_some_and(|scan| scan.needed().iter().eq(book.needed.iter()));
-        ensure(needed, Rule::EachChunkOnce, || {
-            let known = scan.map(coscan_core::Scan::needed);
+        let known = scan.map(|scan| {
+            let chunk = |index| names.chunk(scan.table(), index);
+            scan.needed().iter().map(chunk).collect::<IndexSet<_>>()
+        });
+        ensure(known.as_ref() == Some(&book.needed), Rule::EachChunkOnce, || {
             format!("{id:?} still needs {:?}, the manager says {known:?}", book.needed)
         })?;
         let scan = scan.expect("just seen");
@@ -53,8 +60,9 @@ impl Ledger {
             let places = || self.pages_of(book, chunk).map(|page| self.page(page).place);
             let available = places().all(|place| place == Place::Cached);
             let covered = places().all(|place| place != Place::Cold);
-            let known = (scan.is_available(chunk), scan.is_covered(chunk));
-            ensure(known == (available, covered), Rule::Records, || {
+            let index = names.index(scan.table(), chunk);
+            let known = index.map(|index| (scan.is_available(index), scan.is_covered(index)));
+            ensure(known == Some((available, covered)), Rule::Records, || {
                 format!(
                     "{chunk:?} of {id:?}: available {available}, covered {covered}, \
                      the manager says {known:?}"

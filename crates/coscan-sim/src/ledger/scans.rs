@@ -30,6 +30,8 @@ pub(super) struct ShadowScan {
     /// The only pages that it reads, if it reads selected pages.
     selected: Option<IndexSet<PageId>>,
     order: Order,
+    /// The chunks in the order of their rows.
+    sequence: Vec<ChunkIndex>,
     pub(super) needed: IndexSet<ChunkIndex>,
     workers: Vec<WorkerState>,
     failed: bool,
@@ -62,6 +64,7 @@ impl Ledger {
                 .map(|pages| pages.iter().copied().collect())
                 .next(),
             order: spec.order,
+            sequence: spec.chunk_indexes().collect(),
             needed: spec.chunk_indexes().collect(),
             workers: vec![WorkerState::Idle; spec.workers],
             failed: false,
@@ -116,6 +119,18 @@ impl Ledger {
         self.place_worker(id, worker, WorkerState::Idle);
     }
 
+    /// Checks that nobody needs a chunk that the manager has retired, and no worker uses its pages.
+    pub(crate) fn chunk_retired(&self, table: usize, chunk: ChunkIndex) -> Result<(), Broken> {
+        let uses = |worker: &WorkerState| matches!(worker, WorkerState::Busy { chunk: used, pages: true } if *used == chunk);
+        let of_table = self.scans.iter().filter(|(_, scan)| scan.table.as_usize() == table);
+        let mut users = of_table
+            .filter(|(_, scan)| scan.needed.contains(chunk) || scan.workers.iter().any(uses));
+        let user = users.next().map(|(id, _)| *id);
+        ensure(user.is_none(), Rule::PagesInUseStay, || {
+            format!("{chunk:?} of table {table} is retired, though {user:?} needs or uses it")
+        })
+    }
+
     pub(super) fn check_load_helps(
         &self,
         id: ScanId,
@@ -143,7 +158,7 @@ impl Ledger {
         ensure(scan.needed.contains(chunk), Rule::EachChunkOnce, || {
             format!("{id:?} is handed {chunk:?}, which it had, was pruned of or never needed")
         })?;
-        let first = scan.needed.first();
+        let first = scan.sequence.iter().copied().find(|&chunk| scan.needed.contains(chunk));
         ensure(scan.order == Order::Any || first == Some(chunk), Rule::Order, || {
             format!("{id:?} in order is handed {chunk:?}, not {first:?}")
         })?;

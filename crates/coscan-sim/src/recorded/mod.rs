@@ -31,7 +31,8 @@ use coscan_core::{Index, Layout, PageIndex, Time};
 
 use crate::machine::Machine;
 use crate::spec::{Case, Spec};
-use crate::workload::{Cost, Query, Stream, Table, Workload};
+use crate::table::Table;
+use crate::workload::{Cost, Query, Stream, Workload};
 use history::{History, PastScan};
 use tables::PastPage;
 
@@ -66,15 +67,14 @@ impl Recorded {
         let machine = Machine { config: log.header.config, ..Machine::new(disk, cores) };
         let layouts = history.tables.layouts();
         let tables = layouts.iter().enumerate();
-        let tables = tables.map(|(id, (layout, _))| Table {
-            name: format!("table {id}"),
-            layout: Arc::clone(layout),
-        });
+        let tables = tables
+            .map(|(id, (layout, _))| Table::at_rest(format!("table {id}"), Arc::clone(layout)));
         let workload = Workload {
             tables: tables.collect(),
             streams: streams(&history, &layouts),
             pool_bytes: log.header.config.pool_bytes,
             pool_changes: history.pool_changes,
+            table_changes: Vec::new(),
         };
         Self { workload, machine }
     }
@@ -150,6 +150,7 @@ fn query(tables: &[Numbered], scan: &PastScan, think_ns: u64) -> Query {
         label: format!("table {table}, {} column groups, {percent:02} %", scan.spec.groups.len()),
         table,
         groups: scan.spec.groups.clone(),
+        version: None,
         rows,
         selected: scan.selected.as_ref().map(|pages| {
             let mut pages: Vec<_> = pages.iter().filter_map(|page| numbers.get(page)).collect();
@@ -162,6 +163,7 @@ fn query(tables: &[Numbered], scan: &PastScan, think_ns: u64) -> Query {
         cost: Cost { row_ps: u64::try_from(row_ps).unwrap_or(u64::MAX), byte_ps: 0 },
         think_ns,
         cancel_after_ns: cancelled.map(|ended| ended.since(scan.started)),
+        change: None,
     }
 }
 

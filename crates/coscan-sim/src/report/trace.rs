@@ -110,6 +110,7 @@ impl Trace {
             | EventKind::Waiting { .. }
             | EventKind::PageArrived { .. }
             | EventKind::Pruned { .. }
+            | EventKind::TableChanged(_)
             | EventKind::PoolChanged { .. } => {}
         }
     }

@@ -15,13 +15,14 @@ impl Simulation<'_> {
             while let Some(action) = self.manager.poll_action() {
                 self.record.decisions += 1;
                 self.idle_timeouts = 0;
+                let action = self.names.translated(action, self.manager.state());
                 if self.memory.is_some() {
                     self.ledger.pool_moved(&self.manager);
                 }
                 self.ledger.acted(self.now, &action)?;
                 self.carry_out(action)?;
             }
-            if !self.settle_peers()? {
+            if !self.settle_peers()? && !self.remove_unused()? {
                 break;
             }
         }
@@ -72,7 +73,8 @@ impl Simulation<'_> {
         let layout = &self.workload.tables[self.queries[query].query.table].layout;
         let bytes: u64 =
             self.queries[query].query.pages(layout, chunk).map(|page| layout.bytes_of(page)).sum();
-        let work_ns = self.queries[query].query.chunk_ns(layout, chunk);
+        let rows = self.queries[query].rows_of(chunk);
+        let work_ns = self.queries[query].query.chunk_ns(layout, chunk, rows);
         let job = self.processors.add(self.now, work_ns, (query, worker));
         self.queries[query].handed(self.now, worker, chunk, bytes, job);
         self.record.deliveries.push((query, chunk));

@@ -18,6 +18,7 @@ pub(super) enum Event {
     Page { load: LoadId, page: PageIndex },
     CancelLoad { load: LoadId },
     Pool { bytes: u64 },
+    Change { change: usize },
     Operator { operator: u32 },
 }
 
@@ -33,6 +34,9 @@ pub(super) enum Source {
 
 impl Simulation<'_> {
     pub(super) fn plan_beginnings(&mut self) {
+        for (change, &(at, _)) in self.workload.table_changes.iter().enumerate() {
+            self.plan(at, Event::Change { change });
+        }
         let firsts = (0..self.queries.len()).filter(|&query| self.queries[query].index == 0);
         for query in firsts.collect::<Vec<_>>() {
             let run = &self.queries[query];
@@ -124,6 +128,11 @@ impl Simulation<'_> {
             Event::Page { load, page } => self.report(load, page),
             Event::CancelLoad { load } => self.cancel_load(load),
             Event::Pool { bytes } => self.change_pool(bytes),
+            Event::Change { change } => {
+                let workload = self.workload;
+                self.change_table(&workload.table_changes[change].1);
+                Ok(())
+            }
             Event::Operator { operator } => self.operator_step(operator),
         }
     }

@@ -106,8 +106,9 @@ impl Simulation<'_> {
         if ended {
             self.loads.remove(&load);
         }
-        let id = self.numbers.id(table, page);
-        self.ledger.page_reported(load, id, read);
+        let number = self.numbers.id(table, page);
+        let id = self.names.id(number).expect("what is being read is not removed");
+        self.ledger.page_reported(load, number, read);
         self.record.step(self.now, || EventKind::PageArrived { load, table, page, read });
         if ended {
             self.record.step(self.now, || EventKind::LoadEnded { load, table, chunk });

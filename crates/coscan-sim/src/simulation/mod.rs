@@ -8,17 +8,18 @@ mod actions;
 mod agenda;
 mod loads;
 mod memory;
+pub(crate) mod names;
 mod peers;
 mod queries;
+mod query_run;
 mod record;
+mod versions;
 mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use coscan_core::{
-    ActiveBufferManager, Config, DeviceId, Index, LoadId, Policy, ScanId, Time, WorkerIndex,
-};
+use coscan_core::{ActiveBufferManager, Config, LoadId, Policy, ScanId, Time, WorkerIndex};
 use coscan_ring::Node;
 
 use crate::disk::Reader;
@@ -33,10 +34,12 @@ use agenda::Event;
 use loads::LoadRun;
 use memory::MemoryRun;
 pub use memory::MemoryWorkload;
+use names::Names;
 use peers::Peers;
 pub use peers::SharedFiles;
-use queries::QueryRun;
+use query_run::QueryRun;
 use record::Record;
+use versions::{Leaving, Versions};
 
 /// The number of events after which the waits of all workers are checked, since timers may continue for ever.
 const WAITS_CHECKED_EVERY: u64 = 64;
@@ -92,6 +95,10 @@ pub(crate) struct Simulation<'a> {
     fault_injector: Option<FaultInjector>,
     ledger: Ledger,
     numbers: PageNumbers,
+    names: Names,
+    /// The versions of each table.
+    tables: Vec<Versions>,
+    leaving: Leaving,
     now: Time,
     /// Planned events, by time and order of planning.
     agenda: BTreeMap<(Time, u64), Event>,
@@ -121,14 +128,10 @@ impl<'a> Simulation<'a> {
         options: Options,
     ) -> Self {
         let config = Config { pool_bytes: workload.pool_bytes, ..machine.config };
-        let mut manager = ActiveBufferManager::new(config, policy);
+        let manager = ActiveBufferManager::new(config, policy);
         let layouts: Vec<_> =
             workload.tables.iter().map(|table| Arc::clone(&table.layout)).collect();
-        for (index, layout) in layouts.iter().enumerate() {
-            let (table, _) = manager.register_layout(layout, DeviceId(0));
-            assert_eq!(table.as_usize(), index, "tables are numbered as they come");
-        }
-        let queries = queries::all(workload);
+        let queries = query_run::all(workload);
         let wait_ns_max =
             options.wait_ns_max.unwrap_or_else(|| wait::wait_ns_max(workload, machine, options));
         let loads_max = config.loads_in_flight_max;
@@ -140,6 +143,9 @@ impl<'a> Simulation<'a> {
             processors: ProcessorSharing::cores(machine.cores),
             fault_injector: options.faults.map(FaultInjector::new),
             numbers: PageNumbers::of(&layouts),
+            names: Names::default(),
+            tables: Vec::new(),
+            leaving: Leaving::default(),
             ledger: Ledger::new(layouts, config.pool_bytes, loads_max, wait_ns_max),
             now: Time::default(),
             agenda: BTreeMap::new(),
@@ -156,6 +162,7 @@ impl<'a> Simulation<'a> {
             idle_timeouts: 0,
             record: Record::new(machine.cores, options.timeline),
         };
+        simulation.add_tables();
         if let Some(usage) = options.memory {
             simulation.set_up_memory(usage);
         }
@@ -164,7 +171,15 @@ impl<'a> Simulation<'a> {
     }
 
     /// The simulation as one of several machines, which starts now.
+    ///
+    /// # Panics
+    /// If a table changes: machines of a cluster have the same files all the time.
     pub(crate) fn with_node(mut self, now: Time, node: Node, files: SharedFiles) -> Self {
+        let changes = self.workload.queries().any(|query| query.change.is_some());
+        assert!(
+            !changes && self.workload.table_changes.is_empty(),
+            "no table of a cluster changes"
+        );
         self.now = now;
         self.peers = Some(Peers::new(node, &self.workload.tables, files));
         self.settle_peers().expect("no page is in the pool yet");
@@ -182,7 +197,7 @@ impl<'a> Simulation<'a> {
     /// Settles and audits a run at its end.
     pub(crate) fn finish(&mut self) -> Result<(), Broken> {
         self.settle()?;
-        self.ledger.audit(&self.manager)
+        self.ledger.audit(&self.manager, &self.names)
     }
 
     /// Processes the next event.
@@ -200,7 +215,7 @@ impl<'a> Simulation<'a> {
             self.ledger.check_waits(self.now)?;
         }
         if self.options.audit_every > 0 && self.steps.is_multiple_of(self.options.audit_every) {
-            self.ledger.audit(&self.manager)?;
+            self.ledger.audit(&self.manager, &self.names)?;
         }
         Ok(())
     }

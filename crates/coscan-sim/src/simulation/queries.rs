@@ -1,150 +1,25 @@
 //! Queries: their start, the requests and the work of their workers, their end, and the next query of the stream.
 
 use coscan_core::{
-    ChunkIndex, Index, Layout, PageIndex, RequestError, Scan, ScanId, ScanSpec, StartScanError,
-    TableId, Time, WorkerIndex,
+    ChunkIndex, Index, PageId, RequestError, Scan, ScanSpec, StartScanError, TableId, WorkerIndex,
 };
 
+use super::names::runs;
+use super::query_run::{QueryRun, Worker};
 use super::{Event, Simulation};
-use crate::outcome::{End, EventKind, QueryOutcome};
-use crate::sharing::Ticket;
+use crate::outcome::{End, EventKind};
 use crate::violation::Broken;
-use crate::workload::{PageNumbers, Query, Workload};
-
-/// The state of a worker.
-#[derive(Clone, Copy, Debug)]
-enum Worker {
-    Idle,
-    Waiting { since: Time },
-    Working { chunk: ChunkIndex, job: Ticket },
-    Stopped,
-}
-
-/// A query before, during and after its run.
-#[derive(Clone, Debug)]
-pub(super) struct QueryRun<'a> {
-    pub(super) query: &'a Query,
-    pub(super) stream: usize,
-    pub(super) index: usize,
-    /// Whether its stream runs only while others do.
-    pub(super) while_others_run: bool,
-    /// Its scan, while it runs.
-    scan: Option<ScanId>,
-    workers: Vec<Worker>,
-    started: Time,
-    ended: Option<(Time, End)>,
-    chunks: u64,
-    bytes_used: u64,
-    pub(super) requests: u64,
-    pub(super) bytes_read: u64,
-    longest_wait_ns: u64,
-}
-
-/// All queries, stream by stream.
-pub(super) fn all(workload: &Workload) -> Vec<QueryRun<'_>> {
-    let streams = workload.streams.iter().enumerate();
-    let queries = streams.flat_map(|(stream, s)| {
-        s.queries.iter().enumerate().map(move |(index, query)| QueryRun {
-            query,
-            stream,
-            index,
-            while_others_run: s.while_others_run,
-            scan: None,
-            workers: vec![Worker::Idle; query.workers],
-            started: Time::default(),
-            ended: None,
-            chunks: 0,
-            bytes_used: 0,
-            requests: 0,
-            bytes_read: 0,
-            longest_wait_ns: 0,
-        })
-    });
-    queries.collect()
-}
-
-impl QueryRun<'_> {
-    pub(super) fn handed(
-        &mut self,
-        now: Time,
-        worker: WorkerIndex,
-        chunk: ChunkIndex,
-        bytes: u64,
-        job: Ticket,
-    ) {
-        self.chunks += 1;
-        self.bytes_used += bytes;
-        self.stop_waiting(now, worker, Worker::Working { chunk, job });
-    }
-
-    pub(super) fn told_to_stop(&mut self, now: Time, worker: WorkerIndex) {
-        self.stop_waiting(now, worker, Worker::Stopped);
-    }
-
-    pub(super) fn all_stopped(&self) -> bool {
-        self.workers.iter().all(|worker| matches!(worker, Worker::Stopped))
-    }
-
-    pub(super) fn someone_waits(&self) -> bool {
-        self.workers.iter().any(|worker| matches!(worker, Worker::Waiting { .. }))
-    }
-
-    pub(super) fn outcome(&self) -> QueryOutcome {
-        let (ended, end) = self.ended.expect("a run lasts until every query has ended");
-        QueryOutcome {
-            stream: self.stream,
-            index: self.index,
-            label: self.query.label.clone(),
-            started: self.started,
-            ended,
-            end,
-            chunks: self.chunks,
-            bytes_used: self.bytes_used,
-            requests: self.requests,
-            bytes_read: self.bytes_read,
-            longest_wait_ns: self.longest_wait_ns,
-        }
-    }
-
-    pub(super) fn scan(&self) -> Option<ScanId> {
-        self.scan
-    }
-
-    fn has_started(&self) -> bool {
-        self.scan.is_some() || self.ended.is_some()
-    }
-
-    fn spec(&self, layout: &Layout, numbers: &PageNumbers) -> ScanSpec {
-        let id = |&page: &PageIndex| numbers.id(self.query.table, page);
-        ScanSpec {
-            table: TableId::from_usize(self.query.table),
-            groups: self.query.groups.clone(),
-            chunks: layout.chunk_ranges(&self.query.rows),
-            order: self.query.order,
-            workers: self.query.workers,
-            weight: self.query.weight,
-            pages: self.query.selected.as_ref().map(|pages| pages.iter().map(id).collect()),
-        }
-    }
-
-    fn stop_waiting(&mut self, now: Time, worker: WorkerIndex, to: Worker) {
-        let from = std::mem::replace(&mut self.workers[worker.as_usize()], to);
-        if let Worker::Waiting { since } = from {
-            self.longest_wait_ns = self.longest_wait_ns.max(now.since(since));
-        }
-    }
-}
+use crate::workload::Query;
 
 impl Simulation<'_> {
     pub(super) fn start_query(&mut self, query: usize) -> Result<(), Broken> {
         if self.queries[query].has_started() {
             return Ok(()); // It is skipped.
         }
-        let layout = &self.workload.tables[self.queries[query].query.table].layout;
-        let spec = self.queries[query].spec(layout, &self.numbers);
+        let (of_manager, spec) = self.needs(query);
         self.queries[query].started = self.now;
         self.record.step(self.now, || EventKind::Started { query });
-        let scan = match self.manager.start_scan(self.now, &spec) {
+        let scan = match self.manager.start_scan(self.now, &of_manager) {
             Ok(scan) => scan,
             Err(StartScanError::PoolTooSmall { .. }) => {
                 self.end_query(query, End::Refused);
@@ -163,6 +38,40 @@ impl Simulation<'_> {
             self.ask(query, worker)?;
         }
         Ok(())
+    }
+
+    /// The request of a query for chunks of the version that it sees, in the names of the manager and in those of the
+    /// workload.
+    fn needs(&mut self, query: usize) -> (ScanSpec, ScanSpec) {
+        let Query { table, version, order, .. } = *self.queries[query].query;
+        let (version, snapshot) = self.hold_version(table, version);
+        let of_manager = self.table_for(table, version, order);
+        let run = &mut self.queries[query];
+        let needs = run.query.needs(&self.workload.tables[table], &snapshot);
+        run.version = Some(version);
+        run.needs = needs.iter().copied().collect();
+        let chunks: Vec<_> = needs.into_iter().map(|(chunk, _)| chunk).collect();
+        let selected = run.query.selected.iter().flatten();
+        let pages: Vec<_> = selected
+            .map(|&page| self.numbers.id(table, page))
+            .filter_map(|page| Some((page, self.names.id(page)?)))
+            .collect();
+        let is_selection = run.query.selected.is_some();
+        let selected = |page: fn(&(PageId, PageId)) -> PageId| {
+            is_selection.then(|| pages.iter().map(page).collect())
+        };
+        let spec = ScanSpec {
+            table: TableId::from_usize(table),
+            groups: run.query.groups.clone(),
+            chunks: runs(chunks.iter().copied()),
+            order,
+            workers: run.query.workers,
+            weight: run.query.weight,
+            pages: selected(|&(number, _)| number),
+        };
+        let chunks = self.names.runs(of_manager, &chunks);
+        let pages = selected(|&(_, id)| id);
+        (ScanSpec { table: of_manager, chunks, pages, ..spec.clone() }, spec)
     }
 
     fn plan_fate(&mut self, query: usize) {
@@ -236,7 +145,9 @@ impl Simulation<'_> {
         let chunks = self.workload.tables[run.query.table].layout.chunks();
         let pruned = fault_injector.chunks_to_prune(chunks);
         self.announce_unneeded(scan, &pruned);
-        self.manager.prune_scan(self.now, scan, pruned.iter().copied());
+        let table = self.manager.state().scan(scan).expect("it runs").table();
+        let indexes = pruned.iter().filter_map(|&chunk| self.names.index(table, chunk));
+        self.manager.prune_scan(self.now, scan, indexes);
         let chunks = self.ledger.pruned(scan, &pruned);
         self.record.step(self.now, || EventKind::Pruned { query, chunks });
     }
@@ -263,6 +174,11 @@ impl Simulation<'_> {
             self.ledger.scan_ended(scan);
         }
         self.record.step(now, || EventKind::Ended { query, end });
+        self.release_versions(query);
+        let workload_query = self.queries[query].query;
+        if let Some(change) = workload_query.change.as_ref().filter(|_| end == End::Done) {
+            self.change_table(change);
+        }
         self.queries_left -= 1;
         if !self.queries[query].while_others_run {
             self.awaited_left -= 1;
@@ -278,13 +194,27 @@ impl Simulation<'_> {
         }
     }
 
+    /// Releases the version of its table that a query saw, and the one that it names.
+    fn release_versions(&mut self, query: usize) {
+        let run = &self.queries[query];
+        let table = run.query.table;
+        for version in run.version.into_iter().chain(run.query.version) {
+            self.release_version(table, version);
+        }
+    }
+
     /// Skips queries that have not started in streams that run only while others do, because all other streams have
     /// ended.
     fn skip_queries(&mut self) {
-        for run in self.queries.iter_mut().filter(|run| !run.has_started()) {
+        for query in 0..self.queries.len() {
+            let run = &mut self.queries[query];
+            if run.has_started() {
+                continue;
+            }
             run.started = self.now;
             run.ended = Some((self.now, End::Skipped));
             self.queries_left -= 1;
+            self.release_versions(query);
         }
     }
 }

@@ -113,6 +113,43 @@ pub(super) struct TableForm {
     pub(super) columns: Vec<(String, f64)>,
     /// Bytes of a page; one page for each column of each chunk if not given.
     pub(super) page: Option<Bytes>,
+    /// The part of the chunks, the last ones, that the newest version at the start has instead of those of the version
+    /// before it.
+    pub(super) local_percent: Option<f64>,
+    /// Files that are appended.
+    pub(super) appends: Option<AppendsForm>,
+    /// Checkpoints.
+    pub(super) checkpoints: Option<CheckpointsForm>,
+}
+
+/// The form of `appends = { every = "1 s", rows = 100_000, count = 60 }`.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AppendsForm {
+    /// The time before the first file and between two of them.
+    pub(super) every: Nanoseconds,
+    /// The rows of a file.
+    pub(super) rows: u64,
+    /// The number of files.
+    pub(super) count: u64,
+}
+
+/// The form of `checkpoints = { start = "10 s", every = "20 s", count = 2, percent = 50, cost = "20 ns/row" }`.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CheckpointsForm {
+    /// The start of the first one.
+    pub(super) start: Nanoseconds,
+    /// The time between the end of one and the start of the next.
+    #[serde(default)]
+    pub(super) every: Nanoseconds,
+    /// The number of checkpoints; one if not given.
+    pub(super) count: Option<u64>,
+    /// The part of the table that they replace; all of it if not given.
+    pub(super) percent: Option<f64>,
+    /// The start of that part, in percent of the table; its begin if not given.
+    pub(super) begin_percent: Option<f64>,
+    pub(super) cost: CostText,
 }
 
 /// The form of `[query.…]`.
@@ -157,6 +194,8 @@ pub(super) struct StreamsForm {
     pub(super) think: Option<InterarrivalTime>,
     /// The percentage of the queries that need their rows in order; as their templates say if not given.
     pub(super) in_order_percent: Option<f64>,
+    /// The version of their tables that their queries see; the newest when a query starts if not given.
+    pub(super) version: Option<usize>,
     /// Whether they run only as long as other streams do.
     #[serde(default)]
     pub(super) while_others_run: bool,

@@ -10,6 +10,7 @@ mod extends;
 mod index_rows;
 mod machine;
 mod parameters;
+mod quantities;
 mod queries;
 mod streams;
 mod sweep;
@@ -19,10 +20,11 @@ pub(crate) mod units;
 use self::document::Document;
 use self::queries::{Template, Templates};
 use self::streams::StreamGroup;
+use self::tables::BuiltTables;
 use crate::claim::{Claim, PaperFigure};
 use crate::machine::Machine;
 use crate::random::Random;
-use crate::workload::{Table, Workload};
+use crate::workload::Workload;
 
 pub use self::error::SpecError;
 
@@ -77,7 +79,7 @@ pub struct Case {
 enum Work {
     /// The workload is drawn as a file describes.
     Drawn {
-        tables: Vec<Table>,
+        tables: BuiltTables,
         templates: Templates,
         groups: Vec<StreamGroup>,
         pool_bytes: u64,
@@ -167,15 +169,15 @@ impl Spec {
 impl Case {
     fn new(document: &Document) -> Result<Self, SpecError> {
         let machine = machine::build(&document.machine)?;
-        let (tables, named) = tables::build_all(&document.table)?;
         let clock = document.machine.clock;
-        let templates =
-            document.query.iter().map(|(name, form)| Template::new(name, form, &named, clock));
+        let tables = tables::build_all(&document.table, clock)?;
+        let template = |(name, form): &(String, _)| Template::new(name, form, &tables.named, clock);
+        let templates = document.query.iter().map(template);
         let templates = Templates(templates.collect::<Result<_, _>>()?);
         let groups = document.streams.iter();
         let groups = groups.map(|(name, form)| StreamGroup::new(name, form, &templates));
         let groups = groups.collect::<Result<_, _>>()?;
-        let table_bytes = tables.iter().map(tables::bytes).sum();
+        let table_bytes = tables.tables.iter().map(tables::bytes).sum();
         let (pool_bytes, pool_changes) = machine::pool(&document.machine, table_bytes);
         let work = Work::Drawn { tables, templates, groups, pool_bytes, pool_changes };
         Ok(Self { name: String::new(), machine, work })
@@ -202,7 +204,14 @@ impl Case {
             .flat_map(|(group, group_random)| {
                 group.streams(templates, group_random, &mut random.fork())
             })
+            .chain(tables.checkpoints.iter().cloned())
             .collect();
-        Workload { tables: tables.clone(), streams, pool_bytes, pool_changes }
+        Workload {
+            tables: tables.tables.clone(),
+            streams,
+            pool_bytes,
+            pool_changes,
+            table_changes: tables.changes.clone(),
+        }
     }
 }

@@ -1,24 +1,27 @@
 //! From `[query.…]` to queries.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use coscan_core::{ChunkIndex, Index, Layout, Order};
+use coscan_core::{ChunkIndex, Index, Order};
 
 use super::document::QueryForm;
 use super::error::{SpecError, wrong};
 use super::index_rows;
+use super::quantities::{check_percent, cost};
 use super::tables::NamedTable;
-use super::units::{CostText, Hertz, QueryName};
+use super::units::{Hertz, QueryName};
 use crate::random::Random;
-use crate::workload::{Cost, Query};
+use crate::table::Table;
+use crate::workload::Query;
 
 /// The common properties of queries of one name.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     name: String,
     query: Query,
-    layout: Arc<Layout>,
+    table: Table,
+    /// The number of versions that the table has at the start.
+    versions: usize,
     place: Place,
     /// The number of rows of the place that an index finds; all of them are read if `None`.
     index_rows: Option<u64>,
@@ -50,20 +53,26 @@ impl Template {
             label: name.to_owned(),
             table: table.position,
             groups: table.groups(&key, form.columns.as_deref(), tables)?,
+            version: None,
             rows: Vec::new(),
             selected: None,
             order: if form.in_order { Order::InOrder } else { Order::Any },
             workers: form.workers.unwrap_or(1),
             weight: form.weight.unwrap_or(1),
-            cost: cost(&key, form.cost, table, clock)?,
+            cost: cost(&key, form.cost, (table.rows, table.table.rows_at_start()), clock)?,
             think_ns: 0,
             cancel_after_ns: form.cancel_after.map(|after| after.0),
+            change: None,
         };
         if form.index_rows == Some(0) {
             return Err(wrong(format!("{key}.index_rows"), "an index finds at least one row"));
         }
-        let layout = Arc::clone(&table.layout);
-        Ok(Self { name: name.to_owned(), query, layout, place, index_rows: form.index_rows })
+        if form.index_rows.is_some() && table.changes {
+            let problem = format!("leave it out: table `{}` changes", table.name);
+            return Err(wrong(format!("{key}.index_rows"), problem));
+        }
+        let (name, versions, table) = (name.to_owned(), table.versions, table.table.clone());
+        Ok(Self { name, query, table, versions, place, index_rows: form.index_rows })
     }
 
     /// A query of this template, over `percent` percent of the table if given. Rows that an index finds are
@@ -84,13 +93,13 @@ impl Template {
         };
         let query = Query { rows, label, ..self.query.clone() };
         match self.index_rows {
-            Some(index_rows) => index_rows::pick(query, index_rows, &self.layout, more),
+            Some(index_rows) => index_rows::pick(query, index_rows, &self.table.layout, more),
             None => query,
         }
     }
 
     fn rows(&self, part: f64, begin: Option<f64>, random: &mut Random) -> Vec<Range<u64>> {
-        let all = self.layout.row_count();
+        let all = self.table.rows_at_start();
         let count = ((all as f64 * part).round() as u64).clamp(1, all);
         let begin = begin.unwrap_or_else(|| random.unit());
         let start = match all - count {
@@ -121,6 +130,25 @@ impl Templates {
         percent.map_or(Ok(()), |percent| check_percent(key, percent))
     }
 
+    /// Checks that there is a version at the start of the table that a query of this checked name reads.
+    pub(super) fn check_version(
+        &self,
+        key: &str,
+        name: &str,
+        version: usize,
+    ) -> Result<(), SpecError> {
+        let (template, _) = self.find(name).expect("names were checked");
+        if version < template.versions {
+            return Ok(());
+        }
+        let problem = format!(
+            "at the start table `{}` has the versions 0 to {}; with `local_percent` it has one more",
+            template.table.name,
+            template.versions - 1
+        );
+        Err(wrong(key, problem))
+    }
+
     /// A query of a checked name. `percent` is the part of the table if the name does not give one.
     pub(super) fn query(
         &self,
@@ -145,14 +173,6 @@ impl Templates {
     }
 }
 
-/// Checks a part of a table.
-pub(super) fn check_percent(key: &str, percent: f64) -> Result<(), SpecError> {
-    if percent > 0.0 && percent <= 100.0 {
-        return Ok(());
-    }
-    Err(wrong(key, format!("{percent} percent of a table: write more than 0 and at most 100")))
-}
-
 fn find_table<'t>(
     key: &str,
     name: Option<&str>,
@@ -172,7 +192,7 @@ fn find_table<'t>(
 }
 
 fn place(key: &str, form: &QueryForm, table: &NamedTable) -> Result<Place, SpecError> {
-    let layout = &table.layout;
+    let layout = &table.table.layout;
     let fixed = |ranges: &[[u64; 2]], end: u64, what: &str| {
         let bad = ranges.iter().find(|[first, after]| first >= after || *after > end);
         match bad {
@@ -191,7 +211,7 @@ fn place(key: &str, form: &QueryForm, table: &NamedTable) -> Result<Place, SpecE
             Ok(Place::Fixed(rows.map(|rows| table.rows_of_layout(rows)).collect()))
         }
         (None, Some(chunks), None) => {
-            let ranges = fixed(chunks, layout.chunk_count() as u64, "chunks")?;
+            let ranges = fixed(chunks, table.table.chunks_at_start as u64, "chunks")?;
             let row = |chunk: u64| layout.rows(ChunkIndex::from_usize(chunk as usize));
             let rows = ranges.iter().map(|range| row(range.start).start..row(range.end - 1).end);
             Ok(Place::Fixed(rows.collect()))
@@ -207,28 +227,4 @@ fn place(key: &str, form: &QueryForm, table: &NamedTable) -> Result<Place, SpecE
         }
         _ => Err(wrong(key, "write only one of `percent`, `rows` and `chunks`")),
     }
-}
-
-/// The cost for each row of the layout and each byte. The text is about rows of the table.
-fn cost(
-    key: &str,
-    text: CostText,
-    table: &NamedTable,
-    clock: Option<Hertz>,
-) -> Result<Cost, SpecError> {
-    let cycles = text.cycles_per_row + text.cycles_per_byte;
-    let ns_per_cycle = match clock {
-        Some(clock) => 1e9 / clock.0,
-        None if cycles == 0.0 => 0.0,
-        None => {
-            let problem = "a cost in cycles needs `clock`, such as \"2 GHz\", in [machine]";
-            return Err(wrong(format!("{key}.cost"), problem));
-        }
-    };
-    let own = table.rows as f64;
-    let row_ns = text.ns_per_row + text.ns_per_table / own + text.cycles_per_row * ns_per_cycle;
-    let row_ns = row_ns * (own / table.layout.row_count() as f64);
-    let byte_ns = text.ns_per_byte + text.cycles_per_byte * ns_per_cycle;
-    let picoseconds = |ns: f64| (ns * 1e3).round() as u64;
-    Ok(Cost { row_ps: picoseconds(row_ns), byte_ps: picoseconds(byte_ns) })
 }

@@ -4,7 +4,8 @@ use coscan_core::{Order, Time};
 
 use super::document::StreamsForm;
 use super::error::{SpecError, wrong};
-use super::queries::{Templates, check_percent};
+use super::quantities::check_percent;
+use super::queries::Templates;
 use super::units::InterarrivalTime;
 use crate::random::Random;
 use crate::workload::{Query, Stream};
@@ -17,6 +18,7 @@ pub(super) struct StreamGroup {
     apart: InterarrivalTime,
     think: InterarrivalTime,
     in_order_percent: Option<f64>,
+    version: Option<usize>,
     while_others_run: bool,
     content: Content,
 }
@@ -34,6 +36,18 @@ enum Content {
     Dealt(Vec<String>),
 }
 
+impl Content {
+    /// All names of queries.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let lists: Vec<&[String]> = match self {
+            Self::Listed(names) | Self::Dealt(names) => vec![names],
+            Self::Drawn { from, .. } => vec![from],
+            Self::Shuffled(lists) => lists.iter().map(Vec::as_slice).collect(),
+        };
+        lists.into_iter().flatten().map(String::as_str)
+    }
+}
+
 impl StreamGroup {
     pub(super) fn new(
         name: &str,
@@ -46,6 +60,11 @@ impl StreamGroup {
             return Err(wrong(format!("{key}.count"), "write at least 1"));
         }
         let content = content(&key, form, templates)?;
+        let version = form.version;
+        if let Some(version) = version {
+            let key = format!("{key}.version");
+            content.names().try_for_each(|name| templates.check_version(&key, name, version))?;
+        }
         let none = InterarrivalTime::Fixed(0);
         let (apart, think) = (form.apart.unwrap_or(none), form.think.unwrap_or(none));
         let in_order_percent = form.in_order_percent;
@@ -54,7 +73,17 @@ impl StreamGroup {
         }
         let while_others_run = form.while_others_run;
         let start_ns = form.start.0;
-        Ok(Self { count, start_ns, apart, think, in_order_percent, while_others_run, content })
+        let group = Self {
+            count,
+            start_ns,
+            apart,
+            think,
+            in_order_percent,
+            version,
+            while_others_run,
+            content,
+        };
+        Ok(group)
     }
 
     /// The streams. Which queries are in order, and which rows an index finds, is drawn from `more`, so that it changes
@@ -81,6 +110,7 @@ impl StreamGroup {
                 if let Some(percent) = self.in_order_percent {
                     query.order = if order < percent { Order::InOrder } else { Order::Any };
                 }
+                query.version = self.version;
                 query.think_ns = if queries.is_empty() { 0 } else { draw(self.think, random) };
                 queries.push(query);
             }

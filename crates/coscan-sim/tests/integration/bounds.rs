@@ -17,10 +17,9 @@ fn most_to_bound(name: &str, workload: &Workload, machine: &Machine) -> f64 {
     assert!(compulsory <= least, "{name}: {compulsory} {least}");
     let read = PolicyKind::variants().map(|policy| {
         let outcome = run(workload, machine, policy.build(), Options::default()).unwrap();
-        assert!(
-            outcome.queries.iter().all(|query| query.end == End::Done),
-            "{name} under {policy}"
-        );
+        // Checkpoints that run only while other queries do may be skipped: they are not in the bound.
+        let ended = |end| matches!(end, End::Done | End::Skipped);
+        assert!(outcome.queries.iter().all(|query| ended(query.end)), "{name} under {policy}");
         let bytes = outcome.bytes_read;
         assert!(bytes >= least, "{name} under {policy}: {bytes} of at least {least} bytes");
         bytes

@@ -15,7 +15,7 @@ fn table(chunks: u64) -> Table {
         let page = builder.add_page(GroupIndex(0), 1);
         builder.add_chunk(1, vec![vec![page]]);
     }
-    Table { name: "table".to_owned(), layout: Arc::new(builder.build()) }
+    Table::at_rest("table", Arc::new(builder.build()))
 }
 
 /// A query of these chunks that works `chunk_ns` nanoseconds on each.
@@ -35,6 +35,7 @@ fn workload(chunks: u64, pool_bytes: u64, streams: Vec<(u64, Vec<Query>)>) -> Wo
         streams: streams.collect(),
         pool_bytes,
         pool_changes: Vec::new(),
+        table_changes: Vec::new(),
     }
 }
 
@@ -169,7 +170,7 @@ fn a_short_scan_waits_for_a_quantum_and_not_for_the_queue() {
     }
     let (quantum_ns, chunk_ns) = (1 << 20, 8 << 20);
     let mut loaded = workload(1, 20 << 23, vec![(0, vec![query(0..300, 10)])]);
-    loaded.tables[0].layout = Arc::new(builder.build());
+    loaded.tables[0] = Table::at_rest("table", Arc::new(builder.build()));
     let short = vec![query(300..301, 10)];
     let start = Time(3 * chunk_ns + 100);
     loaded.streams.push(Stream { start, queries: short, ..Stream::default() });

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod by_hand;
+mod changing_tables;
 mod claims;
 mod cluster;
 mod clustered;
@@ -16,3 +17,4 @@ mod report;
 mod spec;
 mod starving;
 mod support;
+mod versions;

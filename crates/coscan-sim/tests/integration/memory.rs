@@ -40,7 +40,7 @@ fn table() -> Table {
         let page = builder.add_page(GroupIndex(0), CHUNK_BYTES);
         builder.add_chunk(1, vec![vec![page]]);
     }
-    Table { name: "table".to_owned(), layout: Arc::new(builder.build()) }
+    Table::at_rest("table", Arc::new(builder.build()))
 }
 
 /// Long scans, and some short and tiny ones that come while they run.
@@ -61,7 +61,13 @@ fn workload(random: &mut Random, limits: MemoryLimits) -> Workload {
     });
     let streams = streams.collect();
     let tables = vec![table(), table(), table(), table()];
-    Workload { tables, streams, pool_bytes: limits.pool_ceiling_bytes, pool_changes: Vec::new() }
+    Workload {
+        tables,
+        streams,
+        pool_bytes: limits.pool_ceiling_bytes,
+        pool_changes: Vec::new(),
+        table_changes: Vec::new(),
+    }
 }
 
 fn run_of(seed: u64, limits: MemoryLimits, policy: PolicyKind) -> (Workload, Outcome) {

@@ -15,7 +15,7 @@ fn table(chunks: usize, chunk_bytes: u64) -> Table {
         let page = builder.add_page(GroupIndex(0), chunk_bytes);
         builder.add_chunk(1, vec![vec![page]]);
     }
-    Table { name: "table".to_owned(), layout: Arc::new(builder.build()) }
+    Table::at_rest("table", Arc::new(builder.build()))
 }
 
 /// A query that works 150 ns on each of these chunks.
@@ -36,7 +36,7 @@ fn beside_background_load(tables: Vec<Table>, other: Query, pool_bytes: u64) -> 
         })
         .collect();
     streams.push(Stream { start: Time(5_000), queries: vec![other], ..Stream::default() });
-    Workload { tables, streams, pool_bytes, pool_changes: Vec::new() }
+    Workload { tables, streams, pool_bytes, pool_changes: Vec::new(), table_changes: Vec::new() }
 }
 
 fn run_under(policy: PolicyKind, workload: &Workload, cores: u32) -> Outcome {

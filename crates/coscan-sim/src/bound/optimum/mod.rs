@@ -10,7 +10,8 @@ use coscan_core::{ChunkIndex, GroupIndex, Index, Layout, PageIndex};
 
 use super::*;
 use crate::random::Random;
-use crate::workload::{Stream, Table, TablePage};
+use crate::table::Table;
+use crate::workload::{Stream, TablePage};
 
 /// The state of a schedule: pages in the pool, and for each stream its query and the chunks that it still needs.
 /// Pages of all tables and chunks of a table are bits.
@@ -137,7 +138,7 @@ fn table(bytes: &[u64]) -> Table {
         let page = builder.add_page(GroupIndex(0), bytes);
         builder.add_chunk(1, vec![vec![page]]);
     }
-    Table { name: "tiny".to_owned(), layout: Arc::new(builder.build()) }
+    Table::at_rest("tiny", Arc::new(builder.build()))
 }
 
 fn workload(
@@ -150,7 +151,13 @@ fn workload(
         queries: queries.into_iter().map(query).collect(),
         ..Stream::default()
     });
-    Workload { tables, streams: streams.collect(), pool_bytes, pool_changes: Vec::new() }
+    Workload {
+        tables,
+        streams: streams.collect(),
+        pool_bytes,
+        pool_changes: Vec::new(),
+        table_changes: Vec::new(),
+    }
 }
 
 #[test]

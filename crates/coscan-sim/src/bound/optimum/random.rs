@@ -7,7 +7,8 @@ use coscan_core::{GroupIndex, Index, Layout, PageIndex};
 use super::{optimum, table, workload};
 use crate::bound::{compulsory_bytes, lower_bound_bytes, widest_chunk_bytes};
 use crate::random::Random;
-use crate::workload::{Query, Stream, Table, Workload};
+use crate::table::Table;
+use crate::workload::{Query, Stream, Workload};
 
 /// One or two tables of up to five pages, one or two streams of up to four queries, and a pool of a page or more.
 fn random_workload(seed: u64) -> Workload {
@@ -46,7 +47,7 @@ fn table_with_columns(random: &mut Random) -> Table {
     slices.into_iter().for_each(|slices| {
         builder.add_chunk(1, slices);
     });
-    Table { name: "columns".to_owned(), layout: Arc::new(builder.build()) }
+    Table::at_rest("columns", Arc::new(builder.build()))
 }
 
 /// A table with columns and shared pages, one or two streams of up to four queries, some of them index selections, and a
@@ -69,10 +70,16 @@ fn workload_with_columns(seed: u64) -> Workload {
         ..Stream::default()
     };
     let streams: Vec<_> = (0..random.between(1, 2)).map(|_| stream(&mut random)).collect();
-    let queries = streams.iter().flat_map(|stream| &stream.queries);
-    let widest = queries.map(|query| widest_chunk_bytes(query, &layout)).max().unwrap_or(0);
-    let pool_bytes = widest + random.below(4);
-    Workload { tables: vec![table], streams, pool_bytes, pool_changes: Vec::new() }
+    let mut workload = Workload {
+        tables: vec![table],
+        streams,
+        pool_bytes: 0,
+        pool_changes: Vec::new(),
+        table_changes: Vec::new(),
+    };
+    let widest = workload.queries().map(|query| widest_chunk_bytes(&workload, query)).max();
+    workload.pool_bytes = widest.unwrap_or(0) + random.below(4);
+    workload
 }
 
 /// The number of cases in which the bound is above the compulsory bytes, and in which it is the optimum.

@@ -14,8 +14,8 @@ use coscan_ring::{
 };
 
 use super::Simulation;
+use crate::table::Table;
 use crate::violation::Broken;
-use crate::workload::Table;
 
 /// The way in which machines share the files of tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

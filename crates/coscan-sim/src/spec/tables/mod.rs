@@ -1,13 +1,19 @@
 //! From `[table.…]` to layouts.
 
+mod changes;
+mod files;
+
 use std::ops::Range;
 use std::sync::Arc;
 
-use coscan_core::{GroupIndex, Index, Layout, LayoutBuilder, PageIndex};
+use coscan_core::{GroupIndex, Index, Layout, PageIndex, Time};
 
+use self::files::{ChunkSize, Part, add_file};
 use super::document::TableForm;
 use super::error::{SpecError, wrong};
-use crate::workload::Table;
+use super::units::Hertz;
+use crate::table::{Table, TableChange};
+use crate::workload::Stream;
 
 /// A table of the file. Tables clustered with it have the same layout, whose chunks hold the same keys of all of them.
 #[derive(Clone, Debug)]
@@ -15,7 +21,12 @@ pub(super) struct NamedTable {
     pub(super) name: String,
     /// The position of the layout among the tables of the workload.
     pub(super) position: usize,
-    pub(super) layout: Arc<Layout>,
+    /// The table of the workload.
+    pub(super) table: Table,
+    /// The number of versions that it has at the start.
+    pub(super) versions: usize,
+    /// Whether it changes during the run.
+    pub(super) changes: bool,
     /// Its own number of rows. The layout has those of the table that the others are clustered with.
     pub(super) rows: u64,
     /// Its column groups in the layout.
@@ -24,11 +35,83 @@ pub(super) struct NamedTable {
     columns: Vec<String>,
 }
 
-/// All tables of a file, and the tables of the workload that have their pages.
+/// All tables of a file, and what the workload has of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BuiltTables {
+    pub(super) named: Vec<NamedTable>,
+    /// The tables of the workload that have their pages.
+    pub(super) tables: Vec<Table>,
+    /// Their changes that nothing is read for.
+    pub(super) changes: Vec<(Time, TableChange)>,
+    /// A stream for each table that has checkpoints.
+    pub(super) checkpoints: Vec<Stream>,
+}
+
+/// Builds all tables of a file. `clock` is the machine's, if it is given.
 pub(super) fn build_all(
     forms: &[(String, TableForm)],
-) -> Result<(Vec<Table>, Vec<NamedTable>), SpecError> {
-    let (mut tables, mut named) = (Vec::new(), Vec::new());
+    clock: Option<Hertz>,
+) -> Result<BuiltTables, SpecError> {
+    let mut built = BuiltTables::default();
+    check_clusters(forms)?;
+    for (position, (name, form)) in
+        forms.iter().filter(|(_, form)| form.clustered_with.is_none()).enumerate()
+    {
+        let followers =
+            forms.iter().filter(|(_, other)| other.clustered_with.as_ref() == Some(name));
+        let members: Vec<_> =
+            std::iter::once((name, form)).chain(followers.map(|(n, f)| (n, f))).collect();
+        let mut parts = Vec::with_capacity(members.len());
+        for (name, form) in &members {
+            parts.push(Part {
+                rows: form.rows,
+                widths: widths(name, form)?,
+                page: form.page.map(|page| page.0),
+            });
+        }
+        let names: Vec<_> = members.iter().map(|(name, _)| name.as_str()).collect();
+        let changing = members.iter().find(|(_, form)| changes::are_given(form));
+        if let (Some((name, _)), [_, _, ..]) = (changing, members.as_slice()) {
+            let problem = "a table that is clustered with others does not change";
+            return Err(wrong(format!("table.{name}"), problem));
+        }
+        let mut builder = Layout::builder(parts.iter().map(|part| part.widths.len()).sum());
+        let at_start = chunks(name, form)?;
+        add_file(&mut builder, &at_start, &parts);
+        let changes = changes::build(name, form, position, &mut builder, (&at_start, &parts[0]))?;
+        let table = Table {
+            name: names.join(" + "),
+            layout: Arc::new(builder.build()),
+            chunks_at_start: at_start.len(),
+        };
+        built.tables.push(table.clone());
+        let mut next = 0;
+        for ((name, form), part) in members.iter().zip(&parts) {
+            let groups = next..next + part.widths.len();
+            next = groups.end;
+            let columns = form.columns.iter().map(|(name, _)| name.clone()).collect();
+            built.named.push(NamedTable {
+                name: (*name).clone(),
+                position,
+                table: table.clone(),
+                versions: changes.versions_at_start(),
+                changes: changes.are_during_run(),
+                rows: form.rows,
+                groups,
+                columns,
+            });
+        }
+        if let Some(form) = &form.checkpoints {
+            let leader = &built.named[built.named.len() - members.len()];
+            built.checkpoints.push(changes.checkpoint_stream(form, leader, clock)?);
+        }
+        built.changes.extend(changes.timed);
+    }
+    Ok(built)
+}
+
+/// Checks which tables are clustered with which.
+fn check_clusters(forms: &[(String, TableForm)]) -> Result<(), SpecError> {
     for (name, form) in forms {
         let Some(leader) = &form.clustered_with else { continue };
         let key = format!("table.{name}.clustered_with");
@@ -48,46 +131,17 @@ pub(super) fn build_all(
             return Err(wrong(key, problem));
         }
     }
-    for (position, (name, form)) in
-        forms.iter().filter(|(_, form)| form.clustered_with.is_none()).enumerate()
-    {
-        let followers =
-            forms.iter().filter(|(_, other)| other.clustered_with.as_ref() == Some(name));
-        let members: Vec<_> =
-            std::iter::once((name, form)).chain(followers.map(|(n, f)| (n, f))).collect();
-        let mut parts = Vec::with_capacity(members.len());
-        for (name, form) in &members {
-            parts.push(Part {
-                rows: form.rows,
-                widths: widths(name, form)?,
-                page: form.page.map(|page| page.0),
-            });
-        }
-        let layout = Arc::new(layout(&chunks(name, form)?, &parts));
-        let names: Vec<_> = members.iter().map(|(name, _)| name.as_str()).collect();
-        tables.push(Table { name: names.join(" + "), layout: Arc::clone(&layout) });
-        let mut next = 0;
-        for ((name, form), part) in members.iter().zip(&parts) {
-            let groups = next..next + part.widths.len();
-            next = groups.end;
-            let columns = form.columns.iter().map(|(name, _)| name.clone()).collect();
-            let layout = Arc::clone(&layout);
-            named.push(NamedTable {
-                name: (*name).clone(),
-                position,
-                layout,
-                rows: form.rows,
-                groups,
-                columns,
-            });
-        }
-    }
-    Ok((tables, named))
+    Ok(())
 }
 
-/// Bytes of all pages.
+/// Bytes of all pages of the first version.
 pub(super) fn bytes(table: &Table) -> u64 {
-    table.layout.page_bytes().iter().sum()
+    let pages = (0..table.layout.page_count()).map(PageIndex::from_usize);
+    let at_start = pages.filter(|&page| {
+        let first = table.layout.chunks_of(page).first();
+        first.is_none_or(|chunk| chunk.as_usize() < table.chunks_at_start)
+    });
+    at_start.map(|page| table.layout.bytes_of(page)).sum()
 }
 
 impl NamedTable {
@@ -126,7 +180,7 @@ impl NamedTable {
 
     /// The rows of the layout with the keys of these rows of its own.
     pub(super) fn rows_of_layout(&self, own: Range<u64>) -> Range<u64> {
-        let all = u128::from(self.layout.row_count());
+        let all = u128::from(self.table.rows_at_start());
         let scaled = |row: u64| u128::from(row) * all;
         let end = scaled(own.end).div_ceil(u128::from(self.rows)) as u64;
         (scaled(own.start) / u128::from(self.rows)) as u64..end
@@ -165,95 +219,6 @@ fn chunks(name: &str, form: &TableForm) -> Result<Vec<Range<u64>>, SpecError> {
         }
     };
     Ok(size.split(form.rows))
-}
-
-#[derive(Clone, Copy)]
-enum ChunkSize {
-    Count(u64),
-    Rows(u64),
-}
-
-impl ChunkSize {
-    /// The row ranges of the chunks of a table.
-    fn split(self, rows: u64) -> Vec<Range<u64>> {
-        let count = match self {
-            Self::Count(count) => count,
-            Self::Rows(chunk_rows) => rows.div_ceil(chunk_rows),
-        };
-        let start = |chunk| match self {
-            Self::Count(count) => u128::from(rows) * u128::from(chunk) / u128::from(count),
-            Self::Rows(chunk_rows) => u128::from(chunk_rows) * u128::from(chunk),
-        };
-        let end = |chunk| start(chunk).min(u128::from(rows)) as u64;
-        (0..count).map(|chunk| end(chunk)..end(chunk + 1)).collect()
-    }
-}
-
-/// One of the tables that a layout holds.
-struct Part {
-    rows: u64,
-    widths: Vec<f64>,
-    page: Option<f64>,
-}
-
-impl Part {
-    /// The rows of this table in each chunk, as if its keys were spread evenly over those of the first table.
-    fn chunks(&self, chunks: &[Range<u64>]) -> Vec<Range<u64>> {
-        let all = u128::from(chunks.last().map_or(1, |last| last.end));
-        let own = |row: u64| (u128::from(row) * u128::from(self.rows) / all) as u64;
-        chunks.iter().map(|chunk| own(chunk.start)..own(chunk.end)).collect()
-    }
-}
-
-/// The layout of tables in chunks. `chunks` are rows of the first table.
-fn layout(chunks: &[Range<u64>], parts: &[Part]) -> Layout {
-    let mut builder = Layout::builder(parts.iter().map(|part| part.widths.len()).sum());
-    let mut slices = vec![Vec::new(); chunks.len()];
-    let mut group = 0;
-    for part in parts {
-        let chunks = part.chunks(chunks);
-        for &width in &part.widths {
-            let of_group = (GroupIndex::from_usize(group), width);
-            add_column(&mut builder, of_group, part, &chunks, &mut slices);
-            group += 1;
-        }
-    }
-    for (chunk, slices) in chunks.iter().zip(slices) {
-        builder.add_chunk(chunk.end - chunk.start, slices);
-    }
-    builder.build()
-}
-
-/// Adds a column. Pages of one size follow each other in each column, whatever chunks they serve [CS07 Figure 9].
-/// Without a size, each column of each chunk is a page. In the layout's page order a column's pages are neighbours, as
-/// in its file.
-fn add_column(
-    builder: &mut LayoutBuilder,
-    (group, width): (GroupIndex, f64),
-    part: &Part,
-    chunks: &[Range<u64>],
-    slices: &mut [Vec<Vec<PageIndex>>],
-) {
-    let pages = match part.page {
-        Some(page) => ChunkSize::Rows(((page / width) as u64).max(1)).split(part.rows),
-        None => chunks.to_vec(),
-    };
-    let mut next = 0;
-    let mut last: Option<(Range<u64>, PageIndex)> = None;
-    for (chunk, slice) in chunks.iter().zip(slices) {
-        let mut of_chunk = Vec::new();
-        of_chunk
-            .extend(last.iter().filter(|(held, _)| held.end > chunk.start).map(|(_, page)| *page));
-        while next < pages.len() && pages[next].start < chunk.end {
-            let held = pages[next].clone();
-            let bytes = ((held.end - held.start) as f64 * width).round().max(1.0) as u64;
-            let page = builder.add_page(group, bytes);
-            of_chunk.push(page);
-            last = Some((held, page));
-            next += 1;
-        }
-        slice.push(of_chunk);
-    }
 }
 
 #[cfg(test)]

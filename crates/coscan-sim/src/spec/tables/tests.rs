@@ -2,6 +2,13 @@ use coscan_core::ChunkIndex;
 
 use super::*;
 
+/// The layout of tables of one file each.
+fn layout(chunks: &[Range<u64>], parts: &[Part]) -> Layout {
+    let mut builder = Layout::builder(parts.iter().map(|part| part.widths.len()).sum());
+    add_file(&mut builder, chunks, parts);
+    builder.build()
+}
+
 /// There are ten rows per chunk; pages of `a` hold 4 rows, pages of `b` 20.
 #[test]
 fn pages_do_not_end_where_chunks_do() {
