@@ -1,7 +1,9 @@
-//! Commits of one changed row each, every one synced: how many a second, and how long one takes.
+//! Commits of one changed row each, every one synced: how many a second, and how long one takes. Then opening with a log of a
+//! gigabyte.
 //!
 //! `cargo bench -p coscan-database`. The database is in a temporary directory (`TMPDIR`).
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,7 @@ use coscan_database::{DataFile, Database, TableId, ValueFormat, put_number};
 
 const ROWS: u64 = 10_000_000;
 const SECONDS: u64 = 5;
+const ROWS_OF_TRANSACTION: u64 = 1000;
 
 fn format() -> ValueFormat<u64> {
     ValueFormat { encode: |value, out| put_number(out, *value), decode: |reader| reader.number() }
@@ -36,7 +39,46 @@ fn main() {
         let seconds = started.elapsed().as_secs_f64();
         println!("  opened again in {seconds:.2} s, {:.0} records/s", commits as f64 / seconds);
     }
+    open_with_log(&directory.join("opening"), 64 << 20);
     std::fs::remove_dir_all(directory).expect("the temporary directory");
+}
+
+/// Fills a log with transactions of some rows each, as statements make them, and opens the database.
+fn open_with_log(root: &Path, bytes: u64) {
+    std::fs::create_dir_all(root).expect("a temporary directory");
+    let disk = Arc::new(LocalDisk::open(root).expect("a disk"));
+    let open = || Database::open(disk.clone(), LogOptions::default(), format());
+    let database = open().expect("an empty database");
+    let mut load = database.begin();
+    let table = load.create_table("t", *b"").expect("a new table");
+    load.add_file(table, database.new_file(), DataFile::new("file", ROWS)).expect("a table");
+    load.commit().expect("a commit");
+    let (mut number, mut rows) = (0, 0);
+    while database.replayed_bytes() < bytes {
+        let mut transaction = database.begin();
+        let version = transaction.version(table).expect("the table");
+        for _ in 0..ROWS_OF_TRANSACTION {
+            number += 1;
+            let row = version.row(number * 7919 % ROWS).expect("a row of the file");
+            match number % 8 {
+                1 if number < ROWS => transaction.delete(table, row),
+                0 | 1 => transaction.insert(table, vec![number; 16]),
+                _ => transaction.update(table, row, [(3, number), (7, number)]),
+            }
+            .expect("a row");
+            rows += 1;
+        }
+        transaction.commit().expect("no conflict");
+    }
+    drop(database);
+    let started = Instant::now();
+    let database = open().expect("the database");
+    let seconds = started.elapsed().as_secs_f64();
+    let bytes = database.replayed_bytes();
+    println!(
+        "opened with a log of {:.0} MB, {rows} changed rows, in {seconds:.1} s",
+        bytes as f64 / 1e6
+    );
 }
 
 fn measure(database: &Database<u64>, table: TableId, threads: u64) {

@@ -54,6 +54,12 @@ impl<V: Clone + PartialEq> Checkpoint<V> {
         self.snapshot.lsn()
     }
 
+    /// The same rows, with the files that were replaced so far.
+    #[must_use]
+    pub fn rewritten(&self) -> TableVersion<V> {
+        rewritten(&self.version, &self.rewrites)
+    }
+
     /// Replaces a part of the table by a file with its rows, in their order; by none if it has no rows.
     ///
     /// # Errors

@@ -247,6 +247,7 @@ fn replay_after<V: Clone>(
         bytes += record.payload.len() as u64;
         replay.apply(record.lsn, decoded).map_err(|_| unknown)
     })?;
+    replay.apply_pending().map_err(|_| Error::UnknownRecord { lsn: recovery.last() })?;
     Ok((replay, bytes))
 }
 

@@ -45,6 +45,16 @@ impl<V: Clone> TableVersion<V> {
         &self.files
     }
 
+    /// Whether its rows are those of its files, as the files have them.
+    #[must_use]
+    pub fn is_in_files(&self) -> bool {
+        let is_changed = |file: &ChangedFile<V>| {
+            let counts = file.changes.counts();
+            counts.deleted + counts.patched + counts.inserted > 0
+        };
+        self.inserted.visible_rows() == 0 && !self.files.iter().any(is_changed)
+    }
+
     /// Whether nothing was changed since one was made from the other. `false` says nothing.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.files, &other.files) && Arc::ptr_eq(&self.inserted, &other.inserted)

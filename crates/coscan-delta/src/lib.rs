@@ -21,6 +21,7 @@
 //! - `log`: reads a version from the log.
 //! - `columns`: columns of a version, and their names in files.
 //! - `files`: data files of a version, in their store.
+//! - `publishing`: tables of a database as Delta tables for other engines ([`DeltaPublisher`]).
 //! - `error`: errors of the log as errors of the engine.
 
 mod columns;
@@ -28,7 +29,9 @@ mod error;
 mod factory;
 mod files;
 mod log;
+mod publishing;
 mod table;
 
 pub use factory::{install, is_table, open};
+pub use publishing::publisher::{DeltaPublisher, open_database};
 pub use table::DeltaTable;

@@ -92,7 +92,7 @@ impl Throughput {
 }
 
 /// The queries of each stream.
-fn draw(parameters: &mut Parameters, streams: usize) -> Vec<Vec<ThroughputQuery>> {
+pub(crate) fn draw(parameters: &mut Parameters, streams: usize) -> Vec<Vec<ThroughputQuery>> {
     let mut stream = || {
         let templates = parameters.shuffled(&TEMPLATES);
         let queries = templates.into_iter().map(|template| ThroughputQuery {

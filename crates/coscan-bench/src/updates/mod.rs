@@ -1,8 +1,10 @@
 //! Tables that change, beside the same tables at rest: what merging changes costs a scan, how many rows a second are
-//! changed, what a checkpoint takes, how long opening takes, and streams of queries while all of that goes on.
+//! changed, what a checkpoint takes, how long opening takes, streams of queries while all of that goes on, and the throughput
+//! test of TPC-H beside its refresh functions.
 
 mod merging;
 mod rates;
+mod refresh;
 mod report;
 mod streams;
 
@@ -22,14 +24,17 @@ use url::Url;
 use crate::runner::EngineError;
 
 pub use report::{
-    CheckpointTimes, MergingReport, OpeningReport, RateReport, StreamsReport, UpdatesReport, table,
+    CheckpointTimes, MergingReport, OpeningReport, RateReport, RefreshReport, StreamsReport,
+    UpdatesReport, table,
 };
 
 /// Measurements of a database of its own, in a directory that is made for them.
 #[derive(Clone, Debug)]
 pub struct Updates {
-    /// The file of TPC-H lineitem.
-    pub lineitem: PathBuf,
+    /// The scale factor of TPC-H.
+    pub scale_factor: f64,
+    /// The name and the file of each of its tables.
+    pub tables: Vec<(&'static str, PathBuf)>,
     /// The directory of the database, which must not exist.
     pub directory: PathBuf,
     /// The memory of coscan, in bytes.
@@ -54,7 +59,10 @@ impl Updates {
     pub async fn run(&self, on_step: &dyn Fn(&str)) -> Result<UpdatesReport, EngineError> {
         let opened = Opened::new(&self.directory, self.memory_bytes, None).await?;
         on_step("loading lineitem");
-        let load = format!("CREATE TABLE rest AS SELECT * FROM '{}'", self.lineitem.display());
+        let Some((_, lineitem)) = self.tables.iter().find(|(name, _)| *name == "lineitem") else {
+            return Err("there is no table lineitem".into());
+        };
+        let load = format!("CREATE TABLE rest AS SELECT * FROM '{}'", lineitem.display());
         opened.run(&load).await?;
         opened.run("CREATE TABLE changed AS SELECT * FROM rest").await?;
         let merging = merging::measure(&opened, self.rounds, on_step).await?;
@@ -67,7 +75,8 @@ impl Updates {
         let opening = Opened::time(&self.directory, self.memory_bytes).await?;
         on_step("streams beside changes");
         let streams = streams::measure(self).await?;
-        Ok(UpdatesReport { merging, checkpoint, rates, opening, streams })
+        let refresh = refresh::measure(self, on_step).await?;
+        Ok(UpdatesReport { merging, checkpoint, rates, opening, streams, refresh })
     }
 }
 

@@ -15,6 +15,8 @@ pub struct UpdatesReport {
     pub opening: OpeningReport,
     /// Streams of queries beside changes.
     pub streams: StreamsReport,
+    /// The streams of TPC-H beside its refresh functions.
+    pub refresh: RefreshReport,
 }
 
 /// The processor time of a query over a table with changed rows.
@@ -82,8 +84,27 @@ pub struct StreamsReport {
     pub updated_rows: u64,
     /// The rows that were appended meanwhile.
     pub appended_rows: u64,
-    /// The checkpoints that ended meanwhile.
+    /// The checkpoints that wrote something meanwhile.
     pub checkpoints: u32,
+}
+
+/// The throughput test of TPC-H at rest and beside refresh functions, a pair for each stream.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RefreshReport {
+    /// The number of streams.
+    pub streams: usize,
+    /// The time of all streams at rest, in seconds.
+    pub at_rest_s: f64,
+    /// Their time beside the refresh functions, in seconds.
+    pub beside_s: f64,
+    /// The mean time of RF1, which inserts orders and their lines, in seconds.
+    pub insert_s: f64,
+    /// The mean time of RF2, which deletes orders and their lines, in seconds.
+    pub delete_s: f64,
+    /// The orders and lines that were inserted.
+    pub inserted_rows: u64,
+    /// The orders and lines that were deleted.
+    pub deleted_rows: u64,
 }
 
 /// The measures as tables.
@@ -130,6 +151,13 @@ pub fn table(report: &UpdatesReport) -> String {
         at_rest_bytes as f64 / 1e6,
         beside_bytes as f64 / 1e6,
         beside_bytes as f64 / at_rest_bytes as f64
+    ));
+    let RefreshReport { streams, at_rest_s, beside_s, insert_s, delete_s, .. } = report.refresh;
+    let RefreshReport { inserted_rows, deleted_rows, .. } = report.refresh;
+    line(format!(
+        "TPC-H, {streams} streams: {at_rest_s:.1} s at rest, {beside_s:.1} s beside refresh functions ({:.2} times); RF1 {insert_s:.2} s, \
+         RF2 {delete_s:.2} s, {inserted_rows} rows inserted, {deleted_rows} deleted",
+        beside_s / at_rest_s
     ));
     text
 }

@@ -9,12 +9,16 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::RecordBatchReader;
 use coscan_bench::tpch;
 use coscan_bench::tpch::queries::{TEMPLATES, Template};
-use coscan_runtime::Options;
+use coscan_datafusion::{CoscanOptions, ManagedDatabase, ManagedStatement, run_managed_statement};
+use coscan_runtime::{BufferManager, Options};
+use coscan_testing::{RandomChanges, random_changes};
+use datafusion::config::Dialect;
+use datafusion::datasource::MemTable;
 use datafusion::physical_plan::displayable;
 use datafusion::prelude::SessionContext;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -128,6 +132,71 @@ async fn coscan_gives_the_answers_of_duckdb() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn coscan_with_a_pool_of_two_chunks_gives_the_answers_of_duckdb() {
     check("two chunks", Some(tables().two_chunks(large_pool()).await), false).await;
+}
+
+/// The tables in a database, in which one of a hundred rows was changed, and the same rows in plain DataFusion.
+async fn changed_tables() -> (SessionContext, SessionContext) {
+    let (changed, plain) = (SessionContext::new(), SessionContext::new());
+    let files = tables().session(1, None, false).await;
+    let coscan = CoscanOptions::new(&BufferManager::new(large_pool()).unwrap());
+    coscan.clone().install(&changed).unwrap();
+    let database = ManagedDatabase::in_memory(coscan);
+    database.add_to(&changed).unwrap();
+    for (number, (name, key)) in KEYS.into_iter().enumerate() {
+        let rows = files.table(name).await.unwrap();
+        changed.register_table("loaded", rows.into_view()).unwrap();
+        execute(&changed, &format!("CREATE TABLE {name} AS SELECT * FROM loaded")).await;
+        changed.deregister_table("loaded").unwrap();
+        execute(&changed, &format!("VACUUM FULL {name}")).await;
+        let schema = files.table(name).await.unwrap().schema().clone();
+        let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let loaded = changed.table(name).await.unwrap().count().await.unwrap();
+        let changes = RandomChanges {
+            table: name,
+            keys: &[key],
+            columns: &columns,
+            statements: 10,
+            one_in: 997,
+        };
+        for change in random_changes(number as u64, changes) {
+            execute(&changed, &change).await;
+        }
+        if loaded > 10_000 {
+            assert_ne!(changed.table(name).await.unwrap().count().await.unwrap(), loaded, "{name}");
+        }
+        let rows = changed.table(name).await.unwrap();
+        let schema = Arc::new(rows.schema().as_arrow().clone());
+        let rows = MemTable::try_new(schema, vec![rows.collect().await.unwrap()]).unwrap();
+        plain.register_table(name, Arc::new(rows)).unwrap();
+    }
+    (changed, plain)
+}
+
+async fn execute(context: &SessionContext, sql: &str) {
+    let state = context.state();
+    let statement = state.sql_to_statement(sql, &Dialect::Generic).unwrap();
+    match run_managed_statement(context, statement).await.unwrap() {
+        ManagedStatement::Executed(_) => {}
+        ManagedStatement::Plan(plan) => {
+            let rows = context.execute_logical_plan(plan).await.unwrap();
+            rows.collect().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn changed_tables_give_the_answers_of_plain_datafusion_on_their_rows() {
+    let (changed, plain) = changed_tables().await;
+    let mut queries = Vec::new();
+    for template in TEMPLATES {
+        let sql = template.sql(&template.validation_parameters(scale()));
+        let frame = plain.sql(&sql).await.unwrap();
+        let names = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let batches = frame.collect().await.unwrap();
+        let answer = std::iter::once(names).chain(batches.iter().flat_map(texts)).collect();
+        queries.push((format!("Q{}", template.number), sql, answer));
+    }
+    crate::support::check_session("changed tables", &changed, &queries).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use coscan_bench::metrics::write_json;
+use coscan_bench::tpch;
 use coscan_bench::updates::{Updates, table};
 
 use super::write;
@@ -16,12 +17,12 @@ use crate::sizes::parse_bytes;
 ///
 /// Makes a database of its own in a temporary directory, and measures: the processor time of TPC-H Q1 and Q6 over a table of
 /// which parts of the rows are changed; statements in a second, each durable before the next; a checkpoint; opening the database
-/// again; and streams of queries while their table is updated, appended to and checkpointed. Each answer of the streams is
-/// checked against its snapshot.
+/// again; streams of queries while their table is updated, appended to and checkpointed; and the throughput test of TPC-H
+/// beside its refresh functions RF1 and RF2. Each answer of the streams is checked against its snapshot.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  coscan bench updates --scale 0.1                             in half a minute
+  coscan bench updates --scale 0.1                             in a minute
   coscan bench updates --bandwidth 200MB --json updates.json   a slow device for the streams")]
 pub(super) struct UpdatesCommand {
     /// TPC-H scale factor: 1 is six million rows of lineitem
@@ -59,10 +60,14 @@ impl UpdatesCommand {
             return Err("there is nothing to run; give at least one round, stream and query".into());
         }
         let data = data_directory(self.data.as_ref())?;
-        let lineitem = make_lineitem(data.clone(), self.scale).await?;
+        make_lineitem(data.clone(), self.scale).await?;
+        let (directory, scale_factor) = (data.clone(), self.scale);
+        let tables = move || tpch::tables(&directory, scale_factor, &|_, _| {});
+        let tables = tokio::task::spawn_blocking(tables).await??;
         let directory = data.join(format!("updates-{}.db", std::process::id()));
         let updates = Updates {
-            lineitem,
+            scale_factor,
+            tables,
             directory: directory.clone(),
             memory_bytes: self.memory_bytes,
             rounds: self.rounds,

@@ -3,6 +3,7 @@
 mod advice;
 mod blocks;
 mod commands;
+mod copy_from;
 mod dialect;
 mod jobs;
 mod output;

@@ -19,6 +19,7 @@ use datafusion::sql::parser::{DFParserBuilder, Statement};
 use futures::StreamExt;
 
 use crate::Failure;
+use crate::sql::copy_from::{CopyFrom, copied_file};
 use crate::sql::dialect::VersionedDialect;
 use crate::sql::output::{Format, Printer};
 use crate::sql::refresh::refreshed_table;
@@ -87,6 +88,9 @@ impl Session {
     /// Opens the database of a directory, and adds its tables.
     pub(super) async fn open_database(&mut self, directory: &Path) -> Result<(), Failure> {
         let coscan = CoscanOptions::new(&self.manager);
+        #[cfg(feature = "delta")]
+        let database = coscan_delta::open_database(coscan, directory).await;
+        #[cfg(not(feature = "delta"))]
         let database = ManagedDatabase::open(coscan, directory).await;
         let database = database.map_err(|error| self.failure(error))?;
         database.add_to(&self.context).map_err(|error| self.failure(error))?;
@@ -139,7 +143,11 @@ impl Session {
             let refreshed = coscan_datafusion::refresh(&self.context, table).await;
             return refreshed.map_err(|error| self.failure(error));
         }
-        let Some(mut batches) = self.start(sql).await.map_err(|error| self.failure(error))? else {
+        let started_rows = match copied_file(sql)? {
+            Some(copy) => self.copy(&copy).await,
+            None => self.start(sql).await,
+        };
+        let Some(mut batches) = started_rows.map_err(|error| self.failure(error))? else {
             return Ok(());
         };
         // Statements such as CREATE return a result without columns.
@@ -177,6 +185,15 @@ impl Session {
             return Ok(None);
         }
         self.context.execute_logical_plan(plan).await?.execute_stream().await.map(Some)
+    }
+
+    /// The result of a statement that inserts the rows of a file.
+    async fn copy(&self, copy: &CopyFrom) -> EngineResult<Option<SendableRecordBatchStream>> {
+        let insert = copy.start(&self.context).await?;
+        let rows = self.start(&insert).await;
+        // The statement has been planned.
+        CopyFrom::finish(&self.context)?;
+        rows
     }
 
     /// The statement in the dialect of the session.

@@ -34,6 +34,45 @@ fn statements_change_tables_of_a_database() {
 }
 
 #[test]
+fn rows_of_files_are_copied() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = directory.path().join("a.db");
+    sql(&database, "CREATE TABLE t (id BIGINT NOT NULL, text VARCHAR, day DATE)");
+    let (csv, parquet) = (directory.path().join("rows.csv"), directory.path().join("rows.parquet"));
+    std::fs::write(&csv, "text;id\na;1\n;2\n\"b;c\";3\n").unwrap();
+    let copy = format!("COPY t (text, id) FROM '{}' (HEADER, DELIMITER ';')", csv.display());
+    assert_eq!(sql(&database, &copy), "count\n3\n");
+    sql(
+        &database,
+        &format!(
+            "COPY (SELECT id + 10, text, DATE '2026-01-01' FROM t) TO '{}'",
+            parquet.display()
+        ),
+    );
+    assert_eq!(sql(&database, &format!("COPY t FROM '{}'", parquet.display())), "count\n3\n");
+    let rows =
+        "id,text,day\n1,a,\n2,,\n3,b;c,\n11,a,2026-01-01\n12,,2026-01-01\n13,b;c,2026-01-01\n";
+    assert_eq!(sql(&database, "SELECT * FROM t ORDER BY id"), rows);
+    std::fs::write(&csv, "x,a,\n").unwrap();
+    let copy = format!("COPY t FROM '{}'", csv.display());
+    let output = run(&["sql", "--database", database.to_str().unwrap(), "-e", &copy]);
+    assert_has(&failure(&output), &["'x'", "line"]);
+    assert_eq!(sql(&database, "SELECT count(*) FROM t"), "count(*)\n6\n");
+}
+
+#[test]
+fn timestamps_have_microseconds_unless_they_say_otherwise() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = directory.path().join("a.db");
+    sql(&database, "CREATE TABLE t (a TIMESTAMP, b TIMESTAMP(9), c TIMESTAMPTZ)");
+    let types = sql(
+        &database,
+        "SELECT arrow_typeof(a), arrow_typeof(b), arrow_typeof(c) FROM (VALUES (1)) LEFT JOIN t ON true",
+    );
+    assert_has(&types, &["Timestamp(µs)", "Timestamp(ns)"]);
+}
+
+#[test]
 fn errors_of_databases_say_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let database = directory.path().join("a.db");
@@ -46,6 +85,7 @@ fn errors_of_databases_say_what_to_do() {
         ("BEGIN ISOLATION LEVEL SERIALIZABLE", "snapshot isolation"),
         ("CREATE TABLE t (id INT)", "exists already"),
         ("COMMIT", "BEGIN one first"),
+        ("CREATE TABLE u (id INT) LOCATION '/tmp/u'", "in the directory of the database"),
     ] {
         let arguments = arguments(statement);
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();

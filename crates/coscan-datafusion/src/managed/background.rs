@@ -6,11 +6,13 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
 
 use crate::error::is_of_dropped_table;
+use crate::managed::checkpoint::Checkpointed;
 use crate::managed::database::{ManagedDatabase, WeakDatabase};
 use crate::managed::due::Extent;
 
-/// The log is cut when opening the database would replay so many bytes. That takes seconds.
-const LOG_BYTES_MAX: u64 = 256 << 20;
+/// The log is cut when opening the database would replay so many bytes. If each of its rows changed one value, that takes ten
+/// seconds.
+const LOG_BYTES_MAX: u64 = 128 << 20;
 
 /// How long nothing is tried after an error.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(60);
@@ -42,10 +44,7 @@ async fn run(database: WeakDatabase) {
         let errors = write_due(&open).await;
         has_failed = !errors.is_empty();
         for error in errors {
-            log::warn!(
-                "{}: {error}. Statements go on, and take more memory and time; it is tried again in a minute",
-                open.name()
-            );
+            log::warn!("{}: {error}. Statements go on; it is tried again in a minute", open.name());
         }
     }
 }
@@ -61,10 +60,7 @@ async fn write_due(database: &ManagedDatabase) -> Vec<DataFusionError> {
         let written = written.map_err(|error| DataFusionError::External(Box::new(error)));
         match written.flatten() {
             Err(error) if !is_of_dropped_table(&error) => {
-                errors
-                    .push(error.context(format!(
-                        "the changes of table {name} cannot be written to files"
-                    )));
+                errors.push(error);
             }
             _ => {}
         }
@@ -77,12 +73,18 @@ async fn write_due(database: &ManagedDatabase) -> Vec<DataFusionError> {
     if let Err(error) = database.remove_retired().await {
         errors.push(error.context("old files cannot be removed"));
     }
+    if let Err(error) = database.clean_published().await {
+        errors.push(error.context("what other engines no longer see cannot be removed"));
+    }
     errors
 }
 
 async fn write_table(database: &ManagedDatabase, name: &str) -> Result<()> {
     let Some(table) = database.table(name)? else { return Ok(()) };
-    let counts = database.checkpoint_parts(&table, Extent::Due).await?;
+    let written = database.checkpoint_parts(&table, Extent::Due).await;
+    let Checkpointed { counts, published } = written.map_err(|error| {
+        error.context(format!("the changes of table {name} cannot be written to files"))
+    })?;
     if counts.files_written + counts.files_replaced > 0 {
         log::info!(
             "checkpoint of {name}: {} files replaced by {} new ones with {} rows",
@@ -91,5 +93,5 @@ async fn write_table(database: &ManagedDatabase, name: &str) -> Result<()> {
             counts.rows_written
         );
     }
-    Ok(())
+    published
 }

@@ -16,7 +16,8 @@ use crate::managed::table::ManagedTable;
 use crate::managed::transactions::committed;
 
 impl ManagedDatabase {
-    /// Creates a table without rows. Strings and binaries become views, as they are read from files.
+    /// Creates a table without rows. Strings and binaries become views, as they are read from files, and columns with
+    /// dictionaries become columns of their values.
     ///
     /// # Errors
     /// If there is a table of this name, no column, two of the same name, or one of a type that Parquet does not have, or if
@@ -100,10 +101,27 @@ fn stored_columns(name: &str, schema: &Schema) -> Result<SchemaRef> {
 }
 
 fn stored_field(field: &FieldRef) -> Field {
-    let data_type = match field.data_type() {
+    let data_type = match without_dictionaries(field.data_type()) {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-        other => other.clone(),
+        other => other,
     };
     Field::new(field.name(), data_type, field.is_nullable())
+}
+
+/// The type of the same values without dictionaries, which say how values are encoded. Partition columns have them.
+fn without_dictionaries(data_type: &DataType) -> DataType {
+    let plain = |field: &FieldRef| {
+        let data_type = without_dictionaries(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(data_type))
+    };
+    match data_type {
+        DataType::Dictionary(_, values) => without_dictionaries(values),
+        DataType::List(item) => DataType::List(plain(item)),
+        DataType::LargeList(item) => DataType::LargeList(plain(item)),
+        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(plain(item), *length),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(plain(entries), *is_sorted),
+        other => other.clone(),
+    }
 }

@@ -1,7 +1,6 @@
 //! Checkpoints: rows with their changes are written to new files, which replace the old ones `[CS11 §2.9, §4.7]`.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use coscan_database::{Checkpoint, DataFile, Database, Error, FileId, TablePart};
 use coscan_storage::table::Value;
@@ -18,13 +17,13 @@ use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::TryStreamExt;
-use tokio::time::Instant;
 
 use crate::error::{from_database, is_of_dropped_table};
 use crate::managed::database::ManagedDatabase;
 use crate::managed::due::{Extent, due_parts};
-use crate::managed::file_writer::FileWriter;
+use crate::managed::file_writer::{FileWriter, Pace};
 use crate::managed::opened_files::{OpenedFiles, changes_of};
+use crate::managed::retired_files::now;
 use crate::managed::table::ManagedTable;
 use crate::tables::pinned::PinnedTable;
 use crate::tables::source::ScanSource;
@@ -40,6 +39,13 @@ pub struct CheckpointCounts {
     pub files_replaced: u64,
 }
 
+/// A checkpoint that is the table's state now.
+pub(crate) struct Checkpointed {
+    pub(crate) counts: CheckpointCounts,
+    /// Whether other engines see it.
+    pub(crate) published: Result<()>,
+}
+
 impl ManagedDatabase {
     /// Writes all changed rows of a table to new files, which replace the old ones, and the log is cut. Statements go on
     /// meanwhile; what they change is carried into the new files. Files that were replaced long enough ago are removed, as by
@@ -48,43 +54,61 @@ impl ManagedDatabase {
     /// If the future is dropped, the table has its old files.
     ///
     /// # Errors
-    /// If a file cannot be read or written, or the table was dropped.
+    /// If a file cannot be read or written, the table was dropped, or the [publisher](crate::TablePublisher) fails: then the checkpoint
+    /// itself has succeeded.
     pub async fn checkpoint(&self, table: &ManagedTable) -> Result<CheckpointCounts> {
-        let counts = self.checkpoint_parts(table, Extent::All).await?;
+        let Checkpointed { counts, published } = self.checkpoint_parts(table, Extent::All).await?;
         self.cut_log().await?;
         self.remove_retired().await?;
-        Ok(counts)
+        published.map(|()| counts)
+    }
+
+    /// As [`Self::checkpoint`], of the parts whose changes cost scans more than it costs to write them anew, as in the
+    /// background. The log is not cut, and no file is removed.
+    ///
+    /// # Errors
+    /// As of [`Self::checkpoint`].
+    pub async fn checkpoint_due(&self, table: &ManagedTable) -> Result<CheckpointCounts> {
+        let Checkpointed { counts, published } = self.checkpoint_parts(table, Extent::Due).await?;
+        published.map(|()| counts)
     }
 
     /// As [`Self::checkpoint`], for all tables.
     ///
     /// # Errors
-    /// As of [`Self::checkpoint`]. A table that is dropped meanwhile is none.
+    /// As of [`Self::checkpoint`]. A table that is dropped meanwhile is not an error.
     pub async fn checkpoint_all(&self) -> Result<()> {
+        let mut published = Ok(());
         for name in self.table_names() {
             let Some(table) = self.table(&name)? else { continue };
             match self.checkpoint_parts(&table, Extent::All).await {
                 Err(error) if is_of_dropped_table(&error) => {}
-                done => drop(done?),
+                done => match (done?.published, &mut published) {
+                    (Err(error), Ok(())) => published = Err(error),
+                    (Err(error), Err(_)) => log::warn!("{}: {error}", self.name()),
+                    (Ok(()), _) => {}
+                },
             }
         }
         self.cut_log().await?;
-        self.remove_retired().await.map(drop)
+        self.remove_retired().await?;
+        self.clean_published().await?;
+        published
     }
 
-    /// As [`Self::checkpoint`], for some of what is changed, without cutting the log.
+    /// As [`Self::checkpoint`], for some of what is changed, without cutting the log. If then all rows are in files, the version that the
+    /// checkpoint began with is published.
     pub(crate) async fn checkpoint_parts(
         &self,
         table: &ManagedTable,
         extent: Extent,
-    ) -> Result<CheckpointCounts> {
+    ) -> Result<Checkpointed> {
         // Two at the same time would write the same rows, and one of them in vain.
         let _only_one = self.checkpointing().lock().await;
+        // Files stay until they are published.
+        let held = self.versions().begin();
         let mut checkpoint = self.versions().begin_checkpoint(table.id()).map_err(from_database)?;
         let parts = due_parts(checkpoint.version(), extent);
-        if parts.is_empty() {
-            return Ok(CheckpointCounts::default());
-        }
         let mut written = WrittenFiles { database: self.clone(), paths: Vec::new() };
         let mut counts = CheckpointCounts::default();
         let mut pace = Pace::new(self.options().checkpoint_bytes_per_second);
@@ -97,15 +121,20 @@ impl ManagedDatabase {
             counts.files_replaced += part.files.len() as u64;
             checkpoint.replace(part, file).map_err(from_database)?;
         }
-        // Once begun, this comes to its end also if the checkpoint is dropped.
-        match tokio::spawn(switch(self.versions().clone(), checkpoint, written)).await {
-            Ok(switched) => switched.map_err(from_database)?,
-            Err(error) => return internal_err!("the checkpoint ended: {error}"),
+        let (version, lsn) = (checkpoint.rewritten(), checkpoint.lsn());
+        if !parts.is_empty() {
+            // Once begun, this comes to its end also if the checkpoint is dropped.
+            match tokio::spawn(switch(self.versions().clone(), checkpoint, written)).await {
+                Ok(switched) => switched.map_err(from_database)?,
+                Err(error) => return internal_err!("the checkpoint ended: {error}"),
+            }
+            let database = self.clone();
+            // It walks all changes.
+            tokio::task::spawn_blocking(move || database.recount_changes()).await.ok();
         }
-        let database = self.clone();
-        // It walks all changes.
-        tokio::task::spawn_blocking(move || database.recount_changes()).await.ok();
-        Ok(counts)
+        let published = self.publish(table, &version, lsn, extent).await;
+        drop(held);
+        Ok(Checkpointed { counts, published })
     }
 
     /// Writes the rows of a part to a file, if there are any.
@@ -166,33 +195,6 @@ impl ManagedDatabase {
             Err(error) => internal_err!("the state of the database was not written: {error}"),
         }
     }
-
-    /// Removes files that checkpoints have replaced before the [retention](crate::DatabaseOptions::retention), unless a
-    /// statement still reads them. Returns their number.
-    ///
-    /// # Errors
-    /// If the log cannot be written.
-    pub async fn remove_retired(&self) -> Result<u64> {
-        let retention = u64::try_from(self.options().retention.as_millis()).unwrap_or(u64::MAX);
-        let before = now().saturating_sub(retention);
-        let (pending, retired) = self.versions().forget_retired(before).map_err(from_database)?;
-        if retired.is_empty() {
-            return Ok(0);
-        }
-        let (database, count) = (self.clone(), retired.len() as u64);
-        // Once they are forgotten, they are removed also if this is dropped.
-        let removed = tokio::spawn(async move {
-            pending.durable().await.map_err(from_database)?;
-            for file in &retired {
-                database.files().remove(&file.path).await;
-            }
-            Ok(count)
-        });
-        match removed.await {
-            Ok(removed) => removed,
-            Err(error) => internal_err!("the files were not removed: {error}"),
-        }
-    }
 }
 
 /// Makes the files of a checkpoint those of the table, durably.
@@ -240,12 +242,6 @@ impl Drop for WrittenFiles {
     }
 }
 
-/// The time in milliseconds since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// A source whose rows are in the order of their numbers, whatever was changed.
 fn in_row_order(source: ScanSource) -> Result<ScanSource> {
     let Some(numbers) = source.table.table().row_number_column() else {
@@ -269,25 +265,4 @@ fn check_order(batch: &RecordBatch, last: &mut Option<u64>) -> Result<()> {
         *last = Some(*number);
     }
     Ok(())
-}
-
-/// Keeps writing at a rate.
-struct Pace {
-    bytes_per_second: Option<u64>,
-    /// The time at which the next bytes may be written.
-    next: Instant,
-}
-
-impl Pace {
-    fn new(bytes_per_second: Option<u64>) -> Self {
-        Self { bytes_per_second, next: Instant::now() }
-    }
-
-    /// Waits until more bytes may be written after these.
-    async fn keep(&mut self, bytes: usize) {
-        if let Some(rate) = self.bytes_per_second {
-            self.next += Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64);
-            tokio::time::sleep_until(self.next).await;
-        }
-    }
 }

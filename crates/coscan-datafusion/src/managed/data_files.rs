@@ -22,7 +22,7 @@ use parquet::arrow::async_writer::AsyncFileWriter;
 use parquet::errors::ParquetError;
 use url::Url;
 
-use crate::error::{from_database, from_store};
+use crate::error::from_store;
 
 /// The files of a database.
 pub(crate) struct DataFiles {
@@ -106,6 +106,18 @@ pub(crate) fn table_directory(table: TableId) -> String {
     format!("table-{}", table.0)
 }
 
+/// The paths of the files that tables have, and of those that checkpoints have replaced and that stay for their time.
+pub(crate) fn used_files(versions: &Database<Value>) -> BTreeSet<Arc<str>> {
+    let mut used: BTreeSet<_> = versions.retired().into_iter().map(|file| file.path).collect();
+    let transaction = versions.begin();
+    for table in versions.tables() {
+        // A table that was created meanwhile has no files yet.
+        let Ok(version) = transaction.version(table.id) else { continue };
+        used.extend(version.files().iter().map(|file| Arc::clone(&file.file.path)));
+    }
+    used
+}
+
 /// Removes what statements have left that were interrupted: temporary files, and files that no table has. Other files stay, and
 /// those that checkpoints have replaced stay for their time.
 ///
@@ -113,26 +125,21 @@ pub(crate) fn table_directory(table: TableId) -> String {
 /// If there are files of tables, but no log: it was lost, and the files are not to be. Also if the directory cannot be read or
 /// written.
 pub(crate) fn remove_unused(disk: &dyn Disk, versions: &Database<Value>) -> Result<()> {
-    let transaction = versions.begin();
-    let mut used = BTreeSet::new();
-    for table in versions.tables() {
-        let version = transaction.version(table.id).map_err(from_database)?;
-        used.extend(version.files().iter().map(|file| file.file.path.to_string()));
-    }
-    used.extend(versions.retired().iter().map(|file| file.path.to_string()));
+    let is_empty = versions.begin().lsn() == Lsn(0);
+    let used = used_files(versions);
     let directories = disk.list("")?.into_iter();
     for directory in directories.filter(|name| is_number(name.strip_prefix("table-"))) {
         // Something else may have the name.
         let Ok(files) = disk.list(&directory) else { continue };
         for file in files.into_iter().filter(|file| is_data_file(file)) {
             let path = format!("{directory}/{file}");
-            if transaction.lsn() == Lsn(0) {
+            if is_empty {
                 return exec_err!(
                     "there is the file {path} of a table, but no log, without which it is of no use: restore the directory \
                      wal from a backup, or choose another directory"
                 );
             }
-            if !used.contains(&path) {
+            if !used.contains(path.as_str()) {
                 disk.remove(&path)?;
             }
         }

@@ -15,6 +15,7 @@ use url::Url;
 use crate::managed::data_files::DataFiles;
 use crate::managed::database_options::DatabaseOptions;
 use crate::managed::opened_files::{OpenedFiles, change_bytes};
+use crate::managed::publish_versions::Publishing;
 use crate::options::CoscanOptions;
 
 /// A database of tables that `INSERT`, `UPDATE`, `DELETE` and `MERGE` change. A clone is the same database.
@@ -64,6 +65,7 @@ struct Inner {
     options: DatabaseOptions,
     versions: Database<Value>,
     files: DataFiles,
+    publishing: Option<Publishing>,
     /// The name in EXPLAIN, and in the identity of tables.
     name: String,
     /// The files of each table that were opened last.
@@ -90,8 +92,9 @@ impl ManagedDatabase {
             background: false,
             checkpoint_bytes_per_second: None,
             retention: Duration::ZERO,
+            publisher: None,
         };
-        Self::new(coscan, options, Database::default(), DataFiles::in_memory(url), name)
+        Self::new(coscan, options, Database::default(), DataFiles::in_memory(url), None, name)
     }
 
     pub(crate) fn new(
@@ -99,6 +102,7 @@ impl ManagedDatabase {
         options: DatabaseOptions,
         versions: Database<Value>,
         files: DataFiles,
+        publishing: Option<Publishing>,
         name: String,
     ) -> Self {
         let memory = coscan.manager().count_metadata(change_bytes(&versions));
@@ -109,6 +113,7 @@ impl ManagedDatabase {
             options,
             versions,
             files,
+            publishing,
             name,
             opened,
             memory,
@@ -181,6 +186,10 @@ impl ManagedDatabase {
 
     pub(crate) fn files(&self) -> &DataFiles {
         &self.inner.files
+    }
+
+    pub(crate) fn publishing(&self) -> Option<&Publishing> {
+        self.inner.publishing.as_ref()
     }
 
     pub(crate) fn name(&self) -> &str {

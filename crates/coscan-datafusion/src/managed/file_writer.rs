@@ -1,6 +1,7 @@
 //! A Parquet file of a table that is being written.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coscan_database::{DataFile, FileId};
 use datafusion::arrow::array::RecordBatch;
@@ -9,6 +10,7 @@ use parquet::arrow::AsyncArrowWriter;
 use parquet::arrow::async_writer::AsyncFileWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+use tokio::time::Instant;
 
 use crate::managed::data_files::table_directory;
 use crate::managed::table::ManagedTable;
@@ -83,5 +85,28 @@ impl FileWriter {
     pub(crate) async fn finish(self) -> Result<(FileId, DataFile)> {
         self.writer.close().await?;
         Ok((self.id, DataFile::new(self.path, self.rows)))
+    }
+}
+
+/// Keeps writing at a rate.
+pub(crate) struct Pace {
+    bytes_per_second: Option<u64>,
+    /// The time at which the next bytes may be written.
+    next: Instant,
+}
+
+impl Pace {
+    pub(crate) fn new(bytes_per_second: Option<u64>) -> Self {
+        Self { bytes_per_second, next: Instant::now() }
+    }
+
+    /// Waits until more bytes may be written after these.
+    pub(crate) async fn keep(&mut self, bytes: usize) {
+        if let Some(rate) = self.bytes_per_second {
+            // What was not written in time is not made up for.
+            self.next = self.next.max(Instant::now());
+            self.next += Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64);
+            tokio::time::sleep_until(self.next).await;
+        }
     }
 }

@@ -3,12 +3,14 @@
 //! A [`ManagedDatabase`](crate::ManagedDatabase) (`database`) has tables (`catalog`, `table`), whose rows are in Parquet files
 //! of its own (`opening`, `data_files`, `opened_files`), with changes by position, and in its log (`encoding`). A session finds them in a
 //! `schema`. A statement reads a version of each in one transaction (`snapshot`), which its session may have begun
-//! (`transactions`, `statements`). What changes them is in `crate::dml`. Checkpoints write what is changed to new files
-//! (`checkpoint`, `due`, `background`, `file_writer`), since changes take `memory`.
+//! (`transactions`, `statements`, `clauses`). What changes them is in `crate::dml`. Checkpoints write what is changed to new files
+//! (`checkpoint`, `due`, `background`, `file_writer`, `retired_files`), since changes take `memory`. Versions that are in files as a whole are
+//! shown to other engines (`publisher`, `publish_versions`).
 
 pub(crate) mod background;
 pub(crate) mod catalog;
 pub(crate) mod checkpoint;
+pub(crate) mod clauses;
 pub(crate) mod data_files;
 pub(crate) mod database;
 pub(crate) mod database_options;
@@ -18,6 +20,9 @@ pub(crate) mod file_writer;
 pub(crate) mod memory;
 pub(crate) mod opened_files;
 pub(crate) mod opening;
+pub(crate) mod publish_versions;
+pub(crate) mod publisher;
+pub(crate) mod retired_files;
 pub(crate) mod schema;
 pub(crate) mod snapshot;
 pub(crate) mod statements;

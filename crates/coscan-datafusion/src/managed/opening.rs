@@ -16,6 +16,8 @@ use crate::managed::database::ManagedDatabase;
 use crate::managed::database_options::DatabaseOptions;
 use crate::managed::encoding::{VALUES, schema_of};
 use crate::managed::opened_files::fits_columns;
+use crate::managed::publish_versions::Publishing;
+use crate::managed::publisher::DatabaseDirectory;
 use crate::options::CoscanOptions;
 
 impl ManagedDatabase {
@@ -69,9 +71,12 @@ impl ManagedDatabase {
                 torn.lsn
             );
         }
-        let files = DataFiles::in_directory(coscan.stores(), &directory, disk)?;
+        let files = DataFiles::in_directory(coscan.stores(), &directory, Arc::clone(&disk))?;
+        let publishing = options.publisher.clone().map(|publisher| {
+            Publishing::new(publisher, DatabaseDirectory { path: directory, disk })
+        });
         let has_background = options.background;
-        let database = Self::new(coscan, options, versions, files, name);
+        let database = Self::new(coscan, options, versions, files, publishing, name);
         Ok(if has_background { run_in_background(database) } else { database })
     }
 }

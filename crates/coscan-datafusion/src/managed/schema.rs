@@ -21,6 +21,11 @@ pub(crate) struct DefaultDatabase {
 }
 
 impl DefaultDatabase {
+    /// Whether a session has one.
+    pub(crate) fn is_in(config: &SessionConfig) -> bool {
+        config.get_extension::<Self>().is_some()
+    }
+
     /// The database in which a session creates a table of this name.
     pub(crate) fn for_table(
         config: &SessionConfig,

@@ -1,9 +1,9 @@
 //! Statements on databases that the engine does not execute: `CREATE TABLE`, `BEGIN`, `COMMIT`, `ROLLBACK`, `VACUUM`.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Schema;
 use datafusion::common::{TableReference, not_impl_err, plan_err};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result;
@@ -15,11 +15,11 @@ use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    ColumnDef, ColumnOption, Query, Set, Statement as SqlStatement, TransactionAccessMode,
-    TransactionIsolationLevel, TransactionMode, VacuumStatement, Visit, Visitor,
+    Statement as SqlStatement, TransactionAccessMode, TransactionMode, VacuumStatement,
 };
 
 use crate::error::from_database;
+use crate::managed::clauses::{refuse_ignored_clauses, with_microseconds};
 use crate::managed::database::ManagedDatabase;
 use crate::managed::schema::DefaultDatabase;
 use crate::managed::table::ManagedTable;
@@ -45,15 +45,20 @@ pub enum ManagedStatement {
 /// transactions that are serializable. Those of a database have snapshot isolation.
 pub async fn run_managed_statement(
     context: &SessionContext,
-    statement: ParsedStatement,
+    mut statement: ParsedStatement,
 ) -> Result<ManagedStatement> {
-    if let ParsedStatement::Statement(statement) = &statement {
+    if let ParsedStatement::Statement(statement) = &mut statement {
         refuse_ignored_clauses(statement)?;
         if run_transaction(context, statement).await? {
             return Ok(ManagedStatement::Executed(Vec::new()));
         }
         if let SqlStatement::Vacuum(vacuum) = &**statement {
             return run_vacuum(context, vacuum).await.map(ManagedStatement::Executed);
+        }
+        if let SqlStatement::CreateTable(create) = &mut **statement
+            && DefaultDatabase::is_in(context.state().config())
+        {
+            create.columns.iter_mut().for_each(|column| with_microseconds(&mut column.data_type));
         }
     }
     let plan = context.state().statement_to_plan(statement).await?;
@@ -84,53 +89,6 @@ pub async fn run_managed_statement(
         _ => {}
     }
     Ok(ManagedStatement::Plan(plan))
-}
-
-/// Refuses clauses that would be ignored: rows that a SELECT locks, transactions that are serializable or follow each other
-/// (`AND CHAIN`), and generated columns.
-///
-/// # Errors
-/// If the statement has one.
-pub fn refuse_ignored_clauses(statement: &SqlStatement) -> Result<()> {
-    let locked = statement.visit(&mut Locks);
-    if locked.is_break() {
-        return not_impl_err!(
-            "SELECT … FOR UPDATE or FOR SHARE: update the rows, or run the transaction again if its COMMIT fails"
-        );
-    }
-    let is_generated = |column: &ColumnDef| {
-        let options = column.options.iter().map(|option| &option.option);
-        options.into_iter().any(|option| matches!(option, ColumnOption::Generated { .. }))
-    };
-    let modes = match statement {
-        SqlStatement::CreateTable(create) if create.columns.iter().any(is_generated) => {
-            return not_impl_err!("GENERATED columns: leave it out, and insert the values");
-        }
-        SqlStatement::Commit { chain: true, .. } | SqlStatement::Rollback { chain: true, .. } => {
-            return not_impl_err!("AND CHAIN: BEGIN again after it");
-        }
-        SqlStatement::StartTransaction { modes, .. } => modes,
-        SqlStatement::Set(Set::SetTransaction { modes, .. }) => modes,
-        _ => return Ok(()),
-    };
-    let serializable = TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable);
-    if modes.contains(&serializable) {
-        return not_impl_err!(
-            "ISOLATION LEVEL SERIALIZABLE: transactions have snapshot isolation, which is REPEATABLE READ"
-        );
-    }
-    Ok(())
-}
-
-/// Finds a query that locks rows.
-struct Locks;
-
-impl Visitor for Locks {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        if query.locks.is_empty() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    }
 }
 
 /// Executes a statement that begins or ends a transaction. Returns whether it is one.
@@ -233,15 +191,27 @@ async fn create_table(
     if let Some(existing) = &existing {
         transaction.drop_table(existing.id()).map_err(from_database)?;
     }
-    let table = database.create_in(&mut transaction, name, create.input.schema().as_arrow())?;
+    let schema = create.input.schema().as_arrow();
+    let is_filled = !matches!(create.input.as_ref(), LogicalPlan::EmptyRelation(_));
+    // That a query has no NULL now is no constraint, as in PostgreSQL.
+    let table = match is_filled {
+        true => database.create_in(&mut transaction, name, &nullable(schema))?,
+        false => database.create_in(&mut transaction, name, schema)?,
+    };
     let transaction = Arc::new(SessionTransaction::begun(database, transaction));
-    let inserted = match create.input.as_ref() {
-        LogicalPlan::EmptyRelation(_) => Vec::new(),
-        _ => insert(context, create, &table, &transaction).await?,
+    let inserted = match is_filled {
+        true => insert(context, create, &table, &transaction).await?,
+        false => Vec::new(),
     };
     transaction.commit().await?;
     database.forget_dropped();
     Ok(inserted)
+}
+
+/// The same columns, all of which may be NULL.
+fn nullable(schema: &Schema) -> Schema {
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    Schema::new(fields.collect::<Vec<_>>())
 }
 
 /// Inserts the rows with which a table is created, as values of the types that it has.

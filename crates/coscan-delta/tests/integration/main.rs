@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod log;
+mod published;
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ async fn session(table: &Table) -> SessionContext {
 }
 
 /// The rows of a query, sorted, each as text.
-async fn rows(context: &SessionContext, sql: &str) -> Vec<String> {
+pub(crate) async fn rows(context: &SessionContext, sql: &str) -> Vec<String> {
     let batches = context.sql(sql).await.unwrap().collect().await.unwrap();
     let options = FormatOptions::default().with_null("NULL");
     let mut rows = Vec::new();

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use coscan_datafusion::{ManagedDatabase, SharedTableProvider};
+#[cfg(not(feature = "delta"))]
+use coscan_datafusion::ManagedDatabase;
+use coscan_datafusion::SharedTableProvider;
 use datafusion::error::DataFusionError;
 
 use super::catalog::Tables;
@@ -39,6 +41,9 @@ impl Engine {
     /// # Errors
     /// If it cannot be opened, or one of the server's tables has the name of one of its tables.
     pub(crate) async fn open_database(&self, directory: &Path) -> Result<(), EngineError> {
+        #[cfg(feature = "delta")]
+        let database = coscan_delta::open_database(self.coscan.clone(), directory).await;
+        #[cfg(not(feature = "delta"))]
         let database = ManagedDatabase::open(self.coscan.clone(), directory).await;
         let database = database
             .map_err(|error| EngineError::Tables(vec![errors::from_engine(error).to_string()]))?;

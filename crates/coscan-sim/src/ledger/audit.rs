@@ -3,12 +3,12 @@
 use coscan_core::{ActiveBufferManager, Index, IndexSet, PageId, ScanId};
 
 use super::{Ledger, Place, ShadowScan};
-use crate::simulation::names::Names;
+use crate::simulation::id_map::IdMap;
 use crate::violation::{Broken, Rule, ensure};
 
 impl Ledger {
     /// Compares all records of the manager with the ledger. To be called when no more actions come out.
-    pub(crate) fn audit(&self, manager: &ActiveBufferManager, names: &Names) -> Result<(), Broken> {
+    pub(crate) fn audit(&self, manager: &ActiveBufferManager, names: &IdMap) -> Result<(), Broken> {
         let audited = manager.audit();
         audited.map_err(|found| Broken { rule: Rule::Records, what: found.to_string() })?;
         let state = manager.state();
@@ -43,7 +43,7 @@ impl Ledger {
     fn audit_scan(
         &self,
         manager: &ActiveBufferManager,
-        names: &Names,
+        names: &IdMap,
         id: ScanId,
         book: &ShadowScan,
     ) -> Result<(), Broken> {

@@ -6,9 +6,9 @@
 
 mod actions;
 mod agenda;
+pub(crate) mod id_map;
 mod loads;
 mod memory;
-pub(crate) mod names;
 mod peers;
 mod queries;
 mod query_run;
@@ -31,15 +31,15 @@ use crate::sharing::ProcessorSharing;
 use crate::violation::{Broken, Rule, Violation};
 use crate::workload::{PageNumbers, Workload};
 use agenda::Event;
+use id_map::IdMap;
 use loads::LoadRun;
 use memory::MemoryRun;
 pub use memory::MemoryWorkload;
-use names::Names;
 use peers::Peers;
 pub use peers::SharedFiles;
 use query_run::QueryRun;
 use record::Record;
-use versions::{Leaving, Versions};
+use versions::{PendingRemoval, Versions};
 
 /// The number of events after which the waits of all workers are checked, since timers may continue for ever.
 const WAITS_CHECKED_EVERY: u64 = 64;
@@ -95,10 +95,10 @@ pub(crate) struct Simulation<'a> {
     fault_injector: Option<FaultInjector>,
     ledger: Ledger,
     numbers: PageNumbers,
-    names: Names,
+    names: IdMap,
     /// The versions of each table.
     tables: Vec<Versions>,
-    leaving: Leaving,
+    leaving: PendingRemoval,
     now: Time,
     /// Planned events, by time and order of planning.
     agenda: BTreeMap<(Time, u64), Event>,
@@ -143,9 +143,9 @@ impl<'a> Simulation<'a> {
             processors: ProcessorSharing::cores(machine.cores),
             fault_injector: options.faults.map(FaultInjector::new),
             numbers: PageNumbers::of(&layouts),
-            names: Names::default(),
+            names: IdMap::default(),
             tables: Vec::new(),
-            leaving: Leaving::default(),
+            leaving: PendingRemoval::default(),
             ledger: Ledger::new(layouts, config.pool_bytes, loads_max, wait_ns_max),
             now: Time::default(),
             agenda: BTreeMap::new(),

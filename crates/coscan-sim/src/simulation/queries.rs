@@ -4,7 +4,7 @@ use coscan_core::{
     ChunkIndex, Index, PageId, RequestError, Scan, ScanSpec, StartScanError, TableId, WorkerIndex,
 };
 
-use super::names::runs;
+use super::id_map::runs;
 use super::query_run::{QueryRun, Worker};
 use super::{Event, Simulation};
 use crate::outcome::{End, EventKind};

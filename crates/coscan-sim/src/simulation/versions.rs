@@ -32,7 +32,7 @@ struct OpenVersion {
 
 /// What no version has any more, but the manager still has.
 #[derive(Debug, Default)]
-pub(super) struct Leaving {
+pub(super) struct PendingRemoval {
     chunks: BTreeSet<(usize, ChunkIndex)>,
     tables: Vec<TableId>,
     pages: BTreeSet<PageId>,

@@ -125,7 +125,7 @@ pub(crate) async fn check(
 }
 
 /// Runs queries at the same time, so that they share scans, and compares each answer with the expected one.
-async fn check_session(
+pub(crate) async fn check_session(
     engine: &str,
     context: &SessionContext,
     queries: &[(String, String, Answer)],

@@ -12,9 +12,9 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 
-use super::durable::{another, execute, session};
+use super::durable::{another, session};
 use super::{Fixture, MANY, load};
-use crate::support::{TABLE_OPTIONS, manager, run};
+use crate::support::{TABLE_OPTIONS, execute, manager, run};
 
 const ALL: &str = "SELECT id, key, text FROM t ORDER BY id";
 

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use coscan_datafusion::{CoscanOptions, ManagedDatabase, ManagedStatement, run_managed_statement};
+use coscan_datafusion::{CoscanOptions, ManagedDatabase};
 use coscan_runtime::core::PolicyKind;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
 use super::{MANY, load};
-use crate::support::{TABLE_OPTIONS, manager, run, shared};
+use crate::support::{TABLE_OPTIONS, execute, manager, run, shared};
 
 /// A session with the tables of the database in a directory.
 pub(super) async fn session(directory: &Path) -> Result<(ManagedDatabase, SessionContext)> {
@@ -24,16 +24,6 @@ pub(super) fn another(database: &ManagedDatabase) -> SessionContext {
     let context = shared(&manager(PolicyKind::Relevance));
     database.add_to(&context).unwrap();
     context
-}
-
-/// Executes a statement as a shell does.
-pub(super) async fn execute(context: &SessionContext, sql: &str) -> Result<()> {
-    let state = context.state();
-    let statement = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect)?;
-    if let ManagedStatement::Plan(plan) = run_managed_statement(context, statement).await? {
-        context.execute_logical_plan(plan).await?.collect().await?;
-    }
-    Ok(())
 }
 
 async fn error_of(context: &SessionContext, sql: &str) -> String {

@@ -22,6 +22,7 @@ use query::{Generator, Query};
 use settings::{Sessions, Settings};
 
 const USUAL: Range<u64> = 0..300;
+const USUAL_OF_CHANGED_TABLES: Range<u64> = 0..100;
 /// The minimum number of queries of which most must be comparable.
 const MANY: usize = 100;
 /// The number of queries that use the same tables.
@@ -84,8 +85,8 @@ fn first(answer: &Answer) -> &[Vec<String>] {
 }
 
 /// The numbers of the queries to run.
-fn numbers() -> Range<u64> {
-    let Ok(asked) = std::env::var("COSCAN_RANDOM_QUERIES") else { return USUAL };
+fn numbers(usual: Range<u64>) -> Range<u64> {
+    let Ok(asked) = std::env::var("COSCAN_RANDOM_QUERIES") else { return usual };
     let parsed = asked
         .split_once("..")
         .and_then(|(first, end)| Some(first.parse::<u64>().ok()?..end.parse::<u64>().ok()?));
@@ -94,7 +95,17 @@ fn numbers() -> Range<u64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn random_queries_have_the_rows_of_plain_datafusion() {
-    let numbers = numbers();
+    check(numbers(USUAL), false).await;
+}
+
+/// As above, of tables of a database in which rows were changed. Plain DataFusion has the same rows without changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn random_queries_of_changed_tables_have_the_rows_of_plain_datafusion() {
+    check(numbers(USUAL_OF_CHANGED_TABLES), true).await;
+}
+
+/// Runs the queries, on tables of files or on changed ones.
+async fn check(numbers: Range<u64>, are_changed: bool) {
     let (mut refused, mut differences, mut without_rows) = (Vec::new(), Vec::new(), 0);
     let mut start = numbers.start;
     while start < numbers.end {
@@ -102,7 +113,8 @@ async fn random_queries_have_the_rows_of_plain_datafusion() {
         let end = numbers.end.min((tables + 1) * QUERIES_OF_TABLES);
         let data = tempfile::tempdir().unwrap();
         tables::write(data.path(), tables * 1000);
-        let sessions = Sessions::new(data.path()).await;
+        let changes = are_changed.then_some(tables);
+        let sessions = Sessions::new(data.path(), changes).await;
         let outcomes = stream::iter(start..end).map(|number| run(&sessions, number));
         let outcomes: Vec<_> = outcomes.buffer_unordered(CONCURRENT).collect().await;
         for outcome in outcomes {

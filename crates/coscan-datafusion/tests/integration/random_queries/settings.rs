@@ -77,20 +77,31 @@ impl Settings {
 /// Sessions on the tables of a directory.
 pub(crate) struct Sessions<'a> {
     data: &'a Path,
+    /// A number for the changes of the tables, if they are tables of a database.
+    changes: Option<u64>,
     plain: SessionContext,
     chunk_bytes_max: u64,
     shared: Mutex<HashMap<Sharing, SessionContext>>,
 }
 
 impl<'a> Sessions<'a> {
-    pub(crate) async fn new(data: &'a Path) -> Self {
+    pub(crate) async fn new(data: &'a Path, changes: Option<u64>) -> Self {
         let plain = SessionContext::new();
-        // With tables in order, plain DataFusion sometimes returns groups of ROLLUP and CUBE twice.
-        tables::create(&plain, data, Declared::Nothing).await;
+        match changes {
+            // With tables in order, plain DataFusion sometimes returns groups of ROLLUP and CUBE twice.
+            None => tables::create(&plain, data, Declared::Nothing).await,
+            Some(seed) => {
+                let manager = crate::support::manager(PolicyKind::Relevance);
+                let changed = SessionContext::new();
+                CoscanOptions::new(&manager).install(&changed).unwrap();
+                tables::create_changed(&changed, data, seed).await;
+                tables::copy(&changed, &plain).await;
+            }
+        }
         let shared = crate::support::shared(&crate::support::manager(PolicyKind::Relevance));
         tables::create(&shared, data, Declared::Order).await;
         let chunk_bytes_max = crate::support::chunk_bytes_max(&shared).await;
-        Self { data, plain, chunk_bytes_max, shared: Mutex::default() }
+        Self { data, changes, plain, chunk_bytes_max, shared: Mutex::default() }
     }
 
     /// A session without coscan.
@@ -100,12 +111,17 @@ impl<'a> Sessions<'a> {
 
     /// A session with coscan.
     pub(crate) async fn shared(&self, settings: &Settings) -> SessionContext {
+        let mut sharing = settings.sharing;
+        if self.changes.is_some() {
+            // Tables of a database are of one kind.
+            sharing = Sharing { datafusion_tables: false, replicas: false, ..sharing };
+        }
         let mut shared = self.shared.lock().await;
-        if let Some(session) = shared.get(&settings.sharing) {
+        if let Some(session) = shared.get(&sharing) {
             return with_options(session, settings);
         }
-        let session = self.open(settings.sharing).await;
-        with_options(shared.entry(settings.sharing).or_insert(session), settings)
+        let session = self.open(sharing).await;
+        with_options(shared.entry(sharing).or_insert(session), settings)
     }
 
     /// The managers of all sessions with coscan.
@@ -129,6 +145,10 @@ impl<'a> Sessions<'a> {
         }
         let session = SessionContext::new();
         coscan.install(&session).unwrap();
+        if let Some(seed) = self.changes {
+            tables::create_changed(&session, self.data, seed).await;
+            return session;
+        }
         if sharing.datafusion_tables {
             let factory = Arc::new(ListingTableFactory::new());
             session.state_ref().write().table_factories_mut().insert("PARQUET".to_owned(), factory);

@@ -10,9 +10,12 @@ use arrow::array::{
     Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
 };
 use arrow::compute::{concat_batches, sort_to_indices, take_record_batch};
+use coscan_datafusion::{CoscanOptions, ManagedDatabase};
+use coscan_testing::{RandomChanges, random_changes};
+use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
 
-use crate::support::Seeded;
+use crate::support::{Seeded, execute};
 
 /// The possible use of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,6 +198,55 @@ pub(crate) async fn create(context: &SessionContext, data: &Path, declared: Decl
             "CREATE EXTERNAL TABLE {name} STORED AS PARQUET {partitions} {order} LOCATION '{location}/' {options}"
         );
         crate::support::run(context, &create).await;
+    }
+}
+
+/// Creates the tables in a database, with some of their rows changed. Equal seeds give equal rows.
+pub(crate) async fn create_changed(context: &SessionContext, data: &Path, seed: u64) {
+    let coscan = CoscanOptions::of(&context.copied_config()).unwrap();
+    let files = SessionContext::new();
+    create(&files, data, Declared::Nothing).await;
+    let database = ManagedDatabase::in_memory(coscan.as_ref().clone());
+    database.add_to(context).unwrap();
+    for (number, Table { name, columns, unique, .. }) in TABLES.iter().enumerate() {
+        let rows = files.table(*name).await.unwrap();
+        let schema = rows.schema().as_arrow().clone();
+        let table = database.create_table(name, &schema).await.unwrap();
+        let rows = rows.collect().await.unwrap();
+        let loaded = Arc::new(MemTable::try_new(Arc::new(schema), vec![rows]).unwrap());
+        // Some rows are in a file, and the others in memory.
+        for is_file in [true, false] {
+            context.register_table("loaded", Arc::clone(&loaded) as _).unwrap();
+            let part = format!("{} % 3 {} 0", unique[0], if is_file { ">" } else { "=" });
+            let insert = format!("INSERT INTO {name} SELECT * FROM loaded WHERE {part}");
+            execute(context, &insert).await.unwrap();
+            context.deregister_table("loaded").unwrap();
+            if is_file {
+                database.checkpoint(&table).await.unwrap();
+            }
+        }
+        let columns: Vec<_> = columns.iter().map(|(column, ..)| *column).collect();
+        let seed = seed + 100 * number as u64;
+        let changes = RandomChanges {
+            table: name,
+            keys: unique,
+            columns: &columns,
+            statements: 12,
+            one_in: 60,
+        };
+        for change in random_changes(seed, changes) {
+            execute(context, &change).await.unwrap();
+        }
+    }
+}
+
+/// Copies the rows of all tables into another session.
+pub(crate) async fn copy(from: &SessionContext, to: &SessionContext) {
+    for Table { name, .. } in &TABLES {
+        let rows = from.table(*name).await.unwrap();
+        let schema = Arc::new(rows.schema().as_arrow().clone());
+        let rows = MemTable::try_new(schema, vec![rows.collect().await.unwrap()]).unwrap();
+        to.register_table(*name, Arc::new(rows)).unwrap();
     }
 }
 

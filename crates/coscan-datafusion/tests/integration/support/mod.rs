@@ -9,12 +9,15 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use coscan_core::SplitMix64;
-use coscan_datafusion::{CoscanOptions, SharedTableProvider};
+use coscan_datafusion::{
+    CoscanOptions, ManagedStatement, SharedTableProvider, run_managed_statement,
+};
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
 use coscan_storage::table::{ColumnTypes, FileOptions, PageLayout};
 use coscan_testing::parquet_file;
+use datafusion::error::Result;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use object_store::ObjectStore;
@@ -180,6 +183,16 @@ pub(crate) async fn set_partitions(context: &SessionContext, partitions: usize) 
 /// Runs a query and returns its rows as text, in their order.
 pub(crate) async fn run(context: &SessionContext, sql: &str) -> Vec<String> {
     slt::run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+/// Executes a statement as a shell does, which may be one of a database.
+pub(crate) async fn execute(context: &SessionContext, sql: &str) -> Result<()> {
+    let state = context.state();
+    let statement = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect)?;
+    if let ManagedStatement::Plan(plan) = run_managed_statement(context, statement).await? {
+        context.execute_logical_plan(plan).await?.collect().await?;
+    }
+    Ok(())
 }
 
 /// The text of EXPLAIN or EXPLAIN ANALYZE.

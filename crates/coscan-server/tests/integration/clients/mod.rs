@@ -63,6 +63,18 @@ impl Servers {
     }
 }
 
+/// A server whose database root may change, in the directory `database` of its files.
+async fn start_with_database() -> Running {
+    start_as(|config, directory| {
+        config.database = Some(directory.join("database"));
+        let users = config.users_file.as_ref().unwrap();
+        let root = "[users.\"root\"]\n";
+        let text = std::fs::read_to_string(users).unwrap();
+        std::fs::write(users, text.replace(root, &format!("{root}writes = \"*\"\n"))).unwrap();
+    })
+    .await
+}
+
 /// The directory of these tests.
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/clients")
@@ -91,6 +103,7 @@ async fn python() {
     let program = here().join("test_delta.py");
     run(Command::new(installed.join("venv/bin/python")).arg(program).arg(delta.path())).await;
     let servers = Servers::start(Some(delta.path())).await;
+    let changed = start_with_database().await;
     let (plain, tls) = (&servers.plain.server, &servers.tls.server);
     let pytest = installed.join("venv/bin/pytest");
     run(Command::new(pytest)
@@ -98,6 +111,8 @@ async fn python() {
         .arg(here())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("DELTA_DIRECTORY", delta.path())
+        .env("DATABASE_PORT", changed.at.port().to_string())
+        .env("DATABASE_DIRECTORY", changed.tables.directory.path().join("database"))
         .env("PGHOST", "127.0.0.1")
         .env("PGPORT", servers.plain.at.port().to_string())
         .env("PGDATABASE", "coscan")

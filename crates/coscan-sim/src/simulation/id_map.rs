@@ -8,7 +8,7 @@ use coscan_core::{Action, ChunkIndex, Index, PageId, State, TableId};
 
 /// The names of all that the manager has. For tables that never change they are the same on both sides.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct IdMap {
     tables: BTreeMap<TableId, TableNames>,
     /// The manager's id of each page that it has, by its number.
     ids: BTreeMap<PageId, PageId>,
@@ -27,7 +27,7 @@ struct TableNames {
     indexes: BTreeMap<ChunkIndex, ChunkIndex>,
 }
 
-impl Names {
+impl IdMap {
     /// Enters a table of the manager that has chunks of this table of the workload.
     pub(super) fn add_table(&mut self, id: TableId, table: TableId) {
         let names = TableNames { table, chunks: Vec::new(), indexes: BTreeMap::new() };
