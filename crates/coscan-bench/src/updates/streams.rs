@@ -81,7 +81,8 @@ struct Expected {
 
 impl Expected {
     async fn of(opened: &Opened) -> Result<Self, EngineError> {
-        let sql = "SELECT count(*), sum(l_quantity), (SELECT count(*) FROM rest) FROM changed";
+        let sql =
+            "SELECT count(*), sum(l_quantity), (SELECT count(*) FROM rest) AS of_rest FROM changed";
         let answer = opened.run(sql).await?;
         let text = |column: usize| array_value_to_string(answer[0].column(column), 0);
         let appended_rows = text(2)?.parse::<u64>()?.min(APPENDED_ROWS);

@@ -1,14 +1,18 @@
 //! `COPY t FROM 'FILE'` inserts the rows of a CSV or Parquet file.
 
+use std::collections::BTreeSet;
+
 use datafusion::arrow::datatypes::Schema;
-use datafusion::common::TableReference;
+use datafusion::common::{TableReference, plan_err};
 use datafusion::error::Result as EngineResult;
-use datafusion::prelude::{CsvReadOptions, SessionContext};
+use datafusion::prelude::{CsvReadOptions, ParquetReadOptions, SessionContext};
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{CopyOption, CopySource, CopyTarget, Ident, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
+use url::Url;
 
 /// The name under which the rows of the file are inserted.
 const ROWS: &str = "rows of COPY";
@@ -45,6 +49,10 @@ pub(super) fn copied_file(statement: &str) -> Result<Option<CopyFrom>, String> {
         return Ok(None);
     };
     let CopySource::Table { table_name, columns } = source else { return Ok(None) };
+    let rest = parser.next_token().token;
+    if rest != Token::EOF && rest != Token::SemiColon {
+        return Err(format!("COPY … FROM ends after its options, but {rest} follows"));
+    }
     let CopyTarget::File { filename: path } = target else {
         return Err(
             "COPY … FROM reads a file here: COPY t FROM 'FILE'. Clients of a server send rows \
@@ -106,37 +114,59 @@ impl CopyFrom {
     /// # Errors
     /// If there is no such file, table or column.
     pub(super) async fn start(&self, context: &SessionContext) -> EngineResult<String> {
-        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-        let rows = match self.format {
-            Format::Parquet => context.read_parquet(&self.path, Default::default()).await?,
+        let path = self.absolute_path()?;
+        let table = context.table(self.table.clone()).await?;
+        let names = match self.columns.is_empty() {
+            true => table.schema().fields().iter().map(|field| field.name().clone()).collect(),
+            false => self.columns.clone(),
+        };
+        let (rows, selected) = match self.format {
+            Format::Parquet => {
+                let rows = context.read_parquet(&path, ParquetReadOptions::default()).await?;
+                let stored: BTreeSet<_> =
+                    rows.schema().fields().iter().map(|field| field.name().clone()).collect();
+                // Files with other names have the columns in the order of the table.
+                let is_by_name = stored == names.iter().cloned().collect();
+                let selected = if is_by_name { list(&names) } else { "*".to_owned() };
+                (rows, selected)
+            }
             Format::Csv { has_header, delimiter } => {
-                let table = context.table(self.table.clone()).await?;
                 let all = table.schema().as_arrow();
-                let schema = match self.columns.is_empty() {
-                    true => all.clone(),
-                    false => {
-                        let fields =
-                            self.columns.iter().map(|name| all.field_with_name(name).cloned());
-                        Schema::new(fields.collect::<Result<Vec<_>, _>>()?)
-                    }
-                };
+                let fields = names.iter().map(|name| all.field_with_name(name).cloned());
+                let schema = Schema::new(fields.collect::<Result<Vec<_>, _>>()?);
                 let options = CsvReadOptions::new().has_header(has_header).delimiter(delimiter);
                 let options = options.schema(&schema).file_extension("");
-                context.read_csv(&self.path, options).await?
+                (context.read_csv(&path, options).await?, "*".to_owned())
             }
         };
         context.register_table(ROWS, rows.into_view())?;
-        let columns: Vec<_> = self.columns.iter().map(|name| quoted(name)).collect();
-        let columns =
-            if columns.is_empty() { String::new() } else { format!("({})", columns.join(", ")) };
-        let table = self.table.to_quoted_string();
-        Ok(format!("INSERT INTO {table} {columns} SELECT * FROM {}", quoted(ROWS)))
+        let (table, columns) = (self.table.to_quoted_string(), list(&names));
+        Ok(format!("INSERT INTO {table} ({columns}) SELECT {selected} FROM \"{ROWS}\""))
+    }
+
+    /// The file as a URL, in which no character is that of a pattern.
+    fn absolute_path(&self) -> EngineResult<String> {
+        let path = std::path::absolute(&self.path)?;
+        let url = Url::from_file_path(&path).ok().filter(|_| path.is_file());
+        match url {
+            Some(url) => Ok(url.to_string()),
+            None => plan_err!(
+                "{} is no file: COPY … FROM reads one local file; INSERT INTO … SELECT * FROM 'LOCATION' reads Parquet files elsewhere",
+                self.path
+            ),
+        }
     }
 
     /// Ends what [`Self::start`] began.
     pub(super) fn finish(context: &SessionContext) -> EngineResult<()> {
         context.deregister_table(ROWS).map(drop)
     }
+}
+
+/// Names of columns in SQL.
+fn list(names: &[String]) -> String {
+    let quoted = names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
+    quoted.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -164,5 +194,7 @@ mod tests {
         assert!(format("COPY t FROM 'x.parquet' (HEADER)").is_err());
         assert!(format("COPY t FROM STDIN").is_err());
         assert!(format("COPY t FROM 'x.csv' CSV HEADER").is_err());
+        assert!(format("COPY t FROM 'x.csv' WHERE a = 1").is_err());
+        assert!(format("COPY t FROM 'x.csv';").is_ok());
     }
 }

@@ -45,7 +45,7 @@ fn rows_of_files_are_copied() {
     sql(
         &database,
         &format!(
-            "COPY (SELECT id + 10, text, DATE '2026-01-01' FROM t) TO '{}'",
+            "COPY (SELECT text, DATE '2026-01-01' AS day, id + 10 AS id FROM t) TO '{}'",
             parquet.display()
         ),
     );
@@ -57,6 +57,9 @@ fn rows_of_files_are_copied() {
     let copy = format!("COPY t FROM '{}'", csv.display());
     let output = run(&["sql", "--database", database.to_str().unwrap(), "-e", &copy]);
     assert_has(&failure(&output), &["'x'", "line"]);
+    let output =
+        run(&["sql", "--database", database.to_str().unwrap(), "-e", "COPY t FROM 'none.csv'"]);
+    assert_has(&failure(&output), &["none.csv is no file"]);
     assert_eq!(sql(&database, "SELECT count(*) FROM t"), "count(*)\n6\n");
 }
 

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use coscan_database::wal::{Disk, publish};
@@ -19,6 +19,9 @@ const TABLES: &str = "delta";
 
 /// Before the name of a directory that is being removed.
 const REMOVED: &str = ".removed-";
+
+/// The longest name of a directory: 255 bytes on usual systems, also while it is being removed.
+const NAME_BYTES_MAX: usize = 255 - REMOVED.len();
 
 /// The directory of a table.
 #[derive(Clone, Debug)]
@@ -39,21 +42,30 @@ impl TableDirectory {
         Self { disk: Arc::clone(&database.disk), database: database.path.clone(), name }
     }
 
-    /// Those of all tables, dropped or not. What was left of removed ones is removed.
+    /// Those of all tables, dropped or not, but for symbolic links, which lead to what may not be coscan's. What was left of removed
+    /// ones is removed.
     ///
     /// # Errors
     /// If the disk fails.
     pub(super) fn all(database: &DatabaseDirectory) -> io::Result<Vec<Self>> {
+        if !is_directory(&database.path.join(TABLES)) {
+            return Ok(Vec::new());
+        }
         let directories = names(&*database.disk, TABLES)?.into_iter();
         let directories = directories.map(|name| Self::named(database, name));
         let mut tables = Vec::new();
-        for directory in directories.filter(|directory| directory.path().is_dir()) {
+        for directory in directories.filter(|directory| is_directory(&directory.path())) {
             match directory.name.starts_with(REMOVED) {
                 true => fs::remove_dir_all(directory.path())?,
                 false => tables.push(directory),
             }
         }
         Ok(tables)
+    }
+
+    /// Whether its name is too long for directories.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.name.len() > NAME_BYTES_MAX
     }
 
     /// Whether it is that of a table of this name.
@@ -224,7 +236,7 @@ pub(super) fn name_of(path: &str) -> &str {
 }
 
 /// Whether both are names of one file. Where systems do not say, files of equal size are taken for one.
-fn is_same_file(a: &PathBuf, b: &PathBuf) -> io::Result<bool> {
+fn is_same_file(a: &Path, b: &Path) -> io::Result<bool> {
     let (a, b) = (fs::metadata(a)?, fs::metadata(b)?);
     #[cfg(unix)]
     let key = |file: &fs::Metadata| {
@@ -234,6 +246,11 @@ fn is_same_file(a: &PathBuf, b: &PathBuf) -> io::Result<bool> {
     #[cfg(not(unix))]
     let key = |file: &fs::Metadata| file.len();
     Ok(key(&a) == key(&b))
+}
+
+/// Whether it is a directory, and no link to one.
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 /// The names in a directory; none if it is not there.

@@ -54,7 +54,11 @@ impl LogState {
             let version = snapshot.version();
             KernelResult::Ok(Self { version, table, lsn, files: sizes.collect() })
         };
-        let state = read().map_err(|error| from_kernel(&directory.url(), error))?;
+        let state = read().map_err(|error| {
+            let advice =
+                "if it is damaged, move the directory elsewhere, and VACUUM FULL writes it anew";
+            from_kernel(&directory.url(), error).context(advice)
+        })?;
         check_origin(directory, state.version)?;
         Ok(Some(state))
     }

@@ -10,7 +10,7 @@ use coscan_datafusion::{
     CoscanOptions, DatabaseDirectory, DatabaseOptions, ManagedDatabase, PublishedVersion,
     TablePublisher,
 };
-use datafusion::common::{exec_err, plan_err};
+use datafusion::common::{DataFusionError, exec_err, plan_err};
 use datafusion::error::Result;
 
 use crate::publishing::commit::Commit;
@@ -52,27 +52,11 @@ pub async fn open_database(
 impl TablePublisher for DeltaPublisher {
     fn publish(&self, database: &DatabaseDirectory, version: &PublishedVersion) -> Result<()> {
         let directory = TableDirectory::new(database, &version.name);
-        let schema = match DeltaSchema::new(&version.columns) {
-            Ok(schema) => schema,
-            Err(reason) => {
-                log::info!("table {} is not published as a Delta table: {reason}", version.name);
-                // It may be there of another table of this name.
-                return self.remove(&directory);
-            }
-        };
-        for _ in 0..ATTEMPTS_MAX {
-            let before = self.newest(&directory, version.table)?;
-            if let Some(written) = write_version(&directory, version, &schema, before)? {
-                // Another engine may have removed a file that no version had yet.
-                link(&directory, version)?;
-                self.written().insert(directory.path(), written);
-                return Ok(());
-            }
+        if directory.is_too_long() {
+            log::info!("table {} is not published: its name is too long", version.name);
+            return Ok(());
         }
-        exec_err!(
-            "other engines kept writing to the Delta table {}: run VACUUM FULL again",
-            directory.path().display()
-        )
+        self.publish_in(&directory, version).map_err(|error| of_directory(error, &directory))
     }
 
     fn clean(
@@ -82,39 +66,60 @@ impl TablePublisher for DeltaPublisher {
         files: &BTreeSet<Arc<str>>,
     ) -> Result<()> {
         let files: BTreeSet<_> = files.iter().map(|path| name_of(path)).collect();
+        let mut cleaned = Ok(());
         for directory in TableDirectory::all(database)? {
-            if !tables.iter().any(|table| directory.is_of(table)) {
-                self.remove(&directory)?;
-                continue;
-            }
-            let written = self.written().get(&directory.path()).cloned();
-            // The number of the table does not matter: the newest version keeps its files.
-            let state = match written {
-                Some(written) => Ok(Some(written)),
-                None => LogState::read(&directory, 0).map(|state| state.map(Arc::new)),
+            let is_dropped = !tables.iter().any(|table| directory.is_of(table));
+            let done = match is_dropped {
+                true => self.remove(&directory),
+                false => self.remove_links(&directory, &files),
             };
-            match state {
-                Ok(state) => directory.remove_links(|name| {
-                    files.contains(name)
-                        || state.as_ref().is_some_and(|state| state.files.contains_key(name))
-                })?,
-                // Its newest version is not known.
-                Err(error) => log::warn!("{error}"),
-            }
+            cleaned = cleaned.and(done.map_err(|error| of_directory(error, &directory)));
         }
-        Ok(())
+        cleaned
     }
 }
 
+/// An error with the directory that it is about.
+fn of_directory(error: DataFusionError, directory: &TableDirectory) -> DataFusionError {
+    error.context(format!("the Delta table {}", directory.path().display()))
+}
+
 impl DeltaPublisher {
+    fn publish_in(&self, directory: &TableDirectory, version: &PublishedVersion) -> Result<()> {
+        let schema = match DeltaSchema::new(&version.columns) {
+            Ok(schema) => schema,
+            Err(reason) => {
+                log::info!("table {} is not published as a Delta table: {reason}", version.name);
+                // It may be there of another table of this name.
+                return self.remove(directory);
+            }
+        };
+        for _ in 0..ATTEMPTS_MAX {
+            let before = self.newest(directory, version.table)?;
+            if let Some(written) = write_version(directory, version, &schema, before)? {
+                // Another engine may have removed a file that no version had yet.
+                link(directory, version)?;
+                self.written().insert(directory.path(), written);
+                return Ok(());
+            }
+        }
+        exec_err!("other engines kept writing to it: run VACUUM FULL again")
+    }
+
+    /// The newest version of a directory, if this has written it.
+    fn last_written(&self, directory: &TableDirectory) -> Option<Arc<LogState>> {
+        let written = self.written().get(&directory.path()).cloned()?;
+        // What another engine does to the log shows in the versions that there are.
+        let is_newest =
+            directory.has_commit(written.version) && !directory.has_commit(written.version + 1);
+        is_newest.then_some(written)
+    }
+
     /// The newest version of a directory; `None` if there is none.
     fn newest(&self, directory: &TableDirectory, table: u64) -> Result<Option<Arc<LogState>>> {
-        // What another engine does to the log shows in the versions that there are.
-        if let Some(written) = self.written().remove(&directory.path())
-            && written.table == table
-            && directory.has_commit(written.version)
-            && !directory.has_commit(written.version + 1)
-        {
+        let written = self.last_written(directory);
+        self.written().remove(&directory.path());
+        if let Some(written) = written.filter(|written| written.table == table) {
             return Ok(Some(written));
         }
         let Some(state) = LogState::read(directory, table)? else { return Ok(None) };
@@ -138,6 +143,24 @@ impl DeltaPublisher {
             None => directory.remove_links(|_| false)?,
         }
         Ok(())
+    }
+
+    /// Removes links to all files but these and those of the newest version.
+    fn remove_links(&self, directory: &TableDirectory, files: &BTreeSet<&str>) -> Result<()> {
+        let state = match self.last_written(directory) {
+            Some(written) => Some(written),
+            // The number of the table does not matter here.
+            None => match LogState::read(directory, 0) {
+                Ok(state) => state.map(Arc::new),
+                Err(error) => {
+                    log::warn!("no link is removed: {error}");
+                    return Ok(());
+                }
+            },
+        };
+        let is_listed =
+            |name: &str| state.as_ref().is_some_and(|state| state.files.contains_key(name));
+        Ok(directory.remove_links(|name| files.contains(name) || is_listed(name))?)
     }
 
     fn written(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<LogState>>> {

@@ -281,6 +281,43 @@ async fn tables_may_have_any_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn names_that_are_too_long_are_not_published() {
+    let test = Published::new().await;
+    let (long, too_long) = ("y".repeat(245), "é".repeat(60));
+    for name in [&long, &too_long] {
+        test.run(&format!("CREATE TABLE \"{name}\" AS SELECT 1 AS id")).await;
+        test.run("VACUUM FULL").await;
+    }
+    assert_eq!(test.rows(&long).await, ["1"]);
+    for name in [&long, &too_long] {
+        test.run(&format!("DROP TABLE \"{name}\"")).await;
+        test.run("VACUUM FULL").await;
+    }
+    assert!(!test.path(&long).exists());
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_removed_behind_symbolic_links() {
+    let test = Published::new().await;
+    test.run("CREATE TABLE t AS SELECT value AS id FROM range(100000)").await;
+    test.run("VACUUM FULL").await;
+    std::os::unix::fs::symlink("../table-0", test.path("x")).unwrap();
+    test.run("CREATE TABLE u AS SELECT 1 AS id").await;
+    test.run("DROP TABLE u").await;
+    test.run("VACUUM FULL").await;
+    assert_eq!(std::fs::read_dir(test.directory.path().join("table-0")).unwrap().count(), 1);
+    let delta = test.directory.path().join("delta");
+    std::fs::rename(&delta, test.directory.path().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(".", &delta).unwrap();
+    test.run("CREATE TABLE u AS SELECT 1 AS id").await;
+    test.run("DROP TABLE u").await;
+    test.run("VACUUM FULL").await;
+    let test = test.reopened().await;
+    assert_eq!(test.expected("t").await.len(), 100_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_that_others_have_removed_are_linked_again() {
     let test = Published::new().await;
     test.run("CREATE TABLE t AS SELECT 1 AS id").await;
