@@ -164,8 +164,8 @@ impl<V: Clone> Replay<V> {
     /// # Errors
     /// If records are not of rows that their files have.
     pub(crate) fn apply_pending(&mut self) -> Result<(), Error> {
-        let files = self.tables.values_mut().flat_map(|table| &mut table.files);
-        files.map(ReplayedFile::apply_pending).collect()
+        let mut files = self.tables.values_mut().flat_map(|table| &mut table.files);
+        files.try_for_each(ReplayedFile::apply_pending)
     }
 
     /// The database as it is now, after the record of this number, and the files that are retired.

@@ -132,6 +132,8 @@ impl CommitOrigin {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]

@@ -212,7 +212,7 @@ fn write_version(
         written => written?,
     }
     if number > 0
-        && number % VERSIONS_PER_CHECKPOINT == 0
+        && number.is_multiple_of(VERSIONS_PER_CHECKPOINT)
         && let Err(error) = write_checkpoint(directory, number)
     {
         log::warn!("the Delta log {} has no new checkpoint: {error}", directory.path().display());

@@ -25,7 +25,7 @@ impl DeltaSchema {
         check_fields(columns.fields())?;
         let in_delta = StructType::try_from_arrow(columns).map_err(|error| error.to_string())?;
         let json = serde_json::to_string(&in_delta).map_err(|error| error.to_string())?;
-        let has_timestamp_ntz = columns.fields().iter().any(|field| is_timestamp_ntz(field));
+        let has_timestamp_ntz = columns.fields().iter().any(is_timestamp_ntz);
         Ok(Self { json, has_timestamp_ntz })
     }
 }
