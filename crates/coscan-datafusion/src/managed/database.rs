@@ -15,7 +15,7 @@ use url::Url;
 use crate::managed::data_files::DataFiles;
 use crate::managed::database_options::DatabaseOptions;
 use crate::managed::opened_files::{OpenedFiles, change_bytes};
-use crate::managed::publish_versions::Publishing;
+use crate::managed::publisher::Publishing;
 use crate::options::CoscanOptions;
 
 /// A database of tables that `INSERT`, `UPDATE`, `DELETE` and `MERGE` change. A clone is the same database.

@@ -16,8 +16,7 @@ use crate::managed::database::ManagedDatabase;
 use crate::managed::database_options::DatabaseOptions;
 use crate::managed::encoding::{VALUES, schema_of};
 use crate::managed::opened_files::fits_columns;
-use crate::managed::publish_versions::Publishing;
-use crate::managed::publisher::DatabaseDirectory;
+use crate::managed::publisher::{DatabaseDirectory, Publishing};
 use crate::options::CoscanOptions;
 
 impl ManagedDatabase {

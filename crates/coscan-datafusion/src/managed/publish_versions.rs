@@ -1,9 +1,9 @@
 //! Which versions of tables are published, and when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use coscan_database::{FileId, Lsn, TableId, TableVersion};
+use coscan_database::{Lsn, TableId, TableVersion};
 use coscan_storage::table::Value;
 use datafusion::common::{DataFusionError, internal_err};
 use datafusion::error::Result;
@@ -11,45 +11,8 @@ use datafusion::error::Result;
 use crate::managed::data_files::used_files;
 use crate::managed::database::ManagedDatabase;
 use crate::managed::due::Extent;
-use crate::managed::publisher::{
-    DatabaseDirectory, PublishedFile, PublishedVersion, TablePublisher,
-};
+use crate::managed::publisher::{PublishedFile, PublishedVersion};
 use crate::managed::table::ManagedTable;
-
-/// The publisher of a database, and what it has published since the database was opened.
-#[derive(Debug)]
-pub(crate) struct Publishing {
-    publisher: Arc<dyn TablePublisher>,
-    directory: DatabaseDirectory,
-    last: tokio::sync::Mutex<LastPublished>,
-}
-
-#[derive(Default, Debug)]
-struct LastPublished {
-    /// The files of each table that were published last, or that cannot be until somebody decides something.
-    files: BTreeMap<TableId, Vec<FileId>>,
-    /// The tables and files that were there at the last cleaning.
-    cleaned: Option<(BTreeSet<TableId>, BTreeSet<Arc<str>>)>,
-}
-
-impl Publishing {
-    pub(crate) fn new(publisher: Arc<dyn TablePublisher>, directory: DatabaseDirectory) -> Self {
-        Self { publisher, directory, last: tokio::sync::Mutex::default() }
-    }
-
-    /// Lets the publisher do something on a thread that may block.
-    async fn run(
-        &self,
-        work: impl FnOnce(&dyn TablePublisher, &DatabaseDirectory) -> Result<()> + Send + 'static,
-    ) -> Result<()> {
-        let (publisher, directory) = (Arc::clone(&self.publisher), self.directory.clone());
-        let work = move || work(&*publisher, &directory);
-        match tokio::task::spawn_blocking(work).await {
-            Ok(done) => done,
-            Err(error) => internal_err!("publishing ended: {error}"),
-        }
-    }
-}
 
 impl ManagedDatabase {
     /// Publishes a version of a table, if all of its rows are in files. The caller has a transaction that keeps the files. One that

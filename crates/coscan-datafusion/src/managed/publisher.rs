@@ -1,12 +1,14 @@
 //! Publishing tables to other engines.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use coscan_database::wal::Disk;
+use coscan_database::{FileId, TableId};
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::internal_err;
 use datafusion::error::Result;
 
 /// Shows other engines the tables of a database, for instance with a log of Delta Lake beside its own log. What is published is
@@ -66,4 +68,41 @@ pub struct PublishedFile {
     pub path: Arc<str>,
     /// The number of its rows.
     pub rows: u64,
+}
+
+/// The publisher of a database, and what it has published since the database was opened.
+#[derive(Debug)]
+pub(crate) struct Publishing {
+    publisher: Arc<dyn TablePublisher>,
+    directory: DatabaseDirectory,
+    /// What was published last. Held while the publisher works.
+    pub(crate) last: tokio::sync::Mutex<LastPublished>,
+}
+
+/// What was published last.
+#[derive(Default, Debug)]
+pub(crate) struct LastPublished {
+    /// The files of each table that were published last, or that cannot be until somebody decides something.
+    pub(crate) files: BTreeMap<TableId, Vec<FileId>>,
+    /// The tables and files that were there at the last cleaning.
+    pub(crate) cleaned: Option<(BTreeSet<TableId>, BTreeSet<Arc<str>>)>,
+}
+
+impl Publishing {
+    pub(crate) fn new(publisher: Arc<dyn TablePublisher>, directory: DatabaseDirectory) -> Self {
+        Self { publisher, directory, last: tokio::sync::Mutex::default() }
+    }
+
+    /// Lets the publisher do something on a thread that may block.
+    pub(crate) async fn run(
+        &self,
+        work: impl FnOnce(&dyn TablePublisher, &DatabaseDirectory) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let (publisher, directory) = (Arc::clone(&self.publisher), self.directory.clone());
+        let work = move || work(&*publisher, &directory);
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) => internal_err!("publishing ended: {error}"),
+        }
+    }
 }
