@@ -14,21 +14,21 @@ pub struct Table {
     /// The chunks and pages of all its versions. The chunks of the first version come first.
     pub layout: Arc<Layout>,
     /// The number of chunks of the first version.
-    pub chunks_at_start: usize,
+    pub initial_chunk_count: usize,
 }
 
 impl Table {
     /// A table that has all chunks of a layout from the start.
     #[must_use]
     pub fn at_rest(name: impl Into<String>, layout: Arc<Layout>) -> Self {
-        let chunks_at_start = layout.chunk_count();
-        Self { name: name.into(), layout, chunks_at_start }
+        let initial_chunk_count = layout.chunk_count();
+        Self { name: name.into(), layout, initial_chunk_count }
     }
 
     /// The number of rows of the first version.
     #[must_use]
     pub fn rows_at_start(&self) -> u64 {
-        match self.chunks_at_start {
+        match self.initial_chunk_count {
             0 => 0,
             chunks => self.layout.rows(ChunkIndex::from_usize(chunks - 1)).end,
         }
@@ -37,7 +37,7 @@ impl Table {
     /// The first version.
     #[must_use]
     pub fn first_snapshot(&self) -> Snapshot {
-        let chunks = self.layout.chunks().take(self.chunks_at_start);
+        let chunks = self.layout.chunks().take(self.initial_chunk_count);
         Snapshot::new(&self.layout, chunks.collect())
     }
 }
@@ -160,7 +160,7 @@ mod tests {
             let page = builder.add_page(GroupIndex(0), 1);
             builder.add_chunk(10, vec![vec![page]]);
         }
-        Table { chunks_at_start: 4, ..Table::at_rest("t", Arc::new(builder.build())) }
+        Table { initial_chunk_count: 4, ..Table::at_rest("t", Arc::new(builder.build())) }
     }
 
     fn chunks<const COUNT: usize>(chunks: [u32; COUNT]) -> Vec<ChunkIndex> {

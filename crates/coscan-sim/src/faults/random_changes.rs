@@ -18,7 +18,7 @@ pub(super) fn change_tables(random: &mut Random, workload: &mut Workload) {
         let chunks = workload.tables[position].layout.chunk_count();
         if chunks > 1 && random.percent(70) {
             let at_start = random.count(1, chunks - 1);
-            workload.tables[position].chunks_at_start = at_start;
+            workload.tables[position].initial_chunk_count = at_start;
             let versions = add_changes(random, workload, position);
             let queries = workload.streams.iter_mut().flat_map(|stream| &mut stream.queries);
             for query in queries.filter(|query| query.table == position && query.change.is_none()) {
@@ -31,10 +31,10 @@ pub(super) fn change_tables(random: &mut Random, workload: &mut Workload) {
 
 /// Adds changes until each chunk has come. Returns their number.
 fn add_changes(random: &mut Random, workload: &mut Workload, position: usize) -> usize {
-    let Table { layout, chunks_at_start, .. } = workload.tables[position].clone();
-    let mut later = layout.chunks().skip(chunks_at_start).collect::<Vec<_>>();
+    let Table { layout, initial_chunk_count, .. } = workload.tables[position].clone();
+    let mut later = layout.chunks().skip(initial_chunk_count).collect::<Vec<_>>();
     // The chunks of the newest version, if the changes are made in this order.
-    let mut newest: Vec<ChunkIndex> = layout.chunks().take(chunks_at_start).collect();
+    let mut newest: Vec<ChunkIndex> = layout.chunks().take(initial_chunk_count).collect();
     let mut at = Time(0);
     let mut changes = 0;
     while !later.is_empty() {

@@ -13,7 +13,7 @@ pub(crate) struct IdMap {
     /// The manager's id of each page that it has, by its number.
     ids: BTreeMap<PageId, PageId>,
     /// The number of the page that had each id of the manager last: pages that were removed are still evicted.
-    numbers: Vec<PageId>,
+    pages_by_id: Vec<PageId>,
 }
 
 /// The names of the chunks in a table of the manager.
@@ -42,10 +42,10 @@ impl IdMap {
     pub(super) fn add_pages(&mut self, first: PageId, pages: &[PageId]) {
         for (id, &page) in (first.0..).map(PageId).zip(pages) {
             self.ids.insert(page, id);
-            if self.numbers.len() <= id.as_usize() {
-                self.numbers.resize(id.as_usize() + 1, PageId(u32::MAX));
+            if self.pages_by_id.len() <= id.as_usize() {
+                self.pages_by_id.resize(id.as_usize() + 1, PageId(u32::MAX));
             }
-            self.numbers[id.as_usize()] = page;
+            self.pages_by_id[id.as_usize()] = page;
         }
     }
 
@@ -89,7 +89,7 @@ impl IdMap {
 
     /// An action with the names of the workload.
     pub(super) fn translated(&self, action: Action, state: &State) -> Action {
-        let number = |id: PageId| self.numbers[id.as_usize()];
+        let number = |id: PageId| self.pages_by_id[id.as_usize()];
         match action {
             Action::Load { load, scan, table, chunk, pages, urgent } => {
                 let chunk = self.chunk(table, chunk);

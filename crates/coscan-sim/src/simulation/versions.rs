@@ -25,7 +25,7 @@ pub(super) struct Versions {
 struct OpenVersion {
     snapshot: Arc<Snapshot>,
     /// The queries that run on it, those left that name it, and one more for the newest version.
-    holders: usize,
+    reference_count: usize,
     /// The table of the manager for its scans in order, if it needs one of its own.
     in_order: Option<TableId>,
 }
@@ -47,7 +47,7 @@ impl Simulation<'_> {
             assert_eq!(id.as_usize(), table, "tables are numbered as they come");
             self.names.add_table(id, id);
             let pages = (0..layout.page_count()).map(PageIndex::from_usize);
-            let at_start = self.workload.tables[table].chunks_at_start;
+            let at_start = self.workload.tables[table].initial_chunk_count;
             let comes_later = |&page: &PageIndex| {
                 let chunks = layout.chunks_of(page);
                 !chunks.is_empty() && chunks.iter().all(|chunk| chunk.as_usize() >= at_start)
@@ -56,7 +56,7 @@ impl Simulation<'_> {
             let snapshot = self.workload.tables[table].first_snapshot();
             self.add_chunks(table, id, snapshot.chunks());
             let mut versions = Versions { newest: 0, open: BTreeMap::new() };
-            versions.open.insert(0, self.opened(table, 0, snapshot));
+            versions.open.insert(0, self.open_version(table, 0, snapshot));
             self.tables.push(versions);
         }
     }
@@ -70,7 +70,7 @@ impl Simulation<'_> {
         let versions = &mut self.tables[table];
         let version = named.unwrap_or(versions.newest).min(versions.newest);
         let open = versions.open.get_mut(&version).expect("it is held for those that name it");
-        open.holders += 1;
+        open.reference_count += 1;
         (version, Arc::clone(&open.snapshot))
     }
 
@@ -78,8 +78,8 @@ impl Simulation<'_> {
     pub(super) fn release_version(&mut self, table: usize, version: usize) {
         let versions = &mut self.tables[table];
         let Some(open) = versions.open.get_mut(&version) else { return };
-        open.holders -= 1;
-        if open.holders > 0 {
+        open.reference_count -= 1;
+        if open.reference_count > 0 {
             return;
         }
         let closed = versions.open.remove(&version).expect("found above");
@@ -128,18 +128,18 @@ impl Simulation<'_> {
         self.add_chunks(table, TableId::from_usize(table), &change.added);
         self.record.step(self.now, || EventKind::TableChanged(change.clone()));
         let newest = before + 1;
-        let opened = self.opened(table, newest, snapshot);
+        let opened = self.open_version(table, newest, snapshot);
         self.tables[table].open.insert(newest, opened);
         self.tables[table].newest = newest;
         self.release_version(table, before);
     }
 
-    fn opened(&self, table: usize, version: usize, snapshot: Snapshot) -> OpenVersion {
+    fn open_version(&self, table: usize, version: usize, snapshot: Snapshot) -> OpenVersion {
         let names_it = |query: &&QueryRun<'_>| {
             query.query.table == table && query.query.version == Some(version) && !query.has_ended()
         };
-        let holders = 1 + self.queries.iter().filter(names_it).count();
-        OpenVersion { snapshot: Arc::new(snapshot), holders, in_order: None }
+        let reference_count = 1 + self.queries.iter().filter(names_it).count();
+        OpenVersion { snapshot: Arc::new(snapshot), reference_count, in_order: None }
     }
 
     fn add_pages(&mut self, table: usize, pages: Vec<PageIndex>) {

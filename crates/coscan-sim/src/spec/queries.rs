@@ -211,7 +211,7 @@ fn place(key: &str, form: &QueryForm, table: &NamedTable) -> Result<Place, SpecE
             Ok(Place::Fixed(rows.map(|rows| table.rows_of_layout(rows)).collect()))
         }
         (None, Some(chunks), None) => {
-            let ranges = fixed(chunks, table.table.chunks_at_start as u64, "chunks")?;
+            let ranges = fixed(chunks, table.table.initial_chunk_count as u64, "chunks")?;
             let row = |chunk: u64| layout.rows(ChunkIndex::from_usize(chunk as usize));
             let rows = ranges.iter().map(|range| row(range.start).start..row(range.end - 1).end);
             Ok(Place::Fixed(rows.collect()))

@@ -47,7 +47,7 @@ fn chunks(chunks: std::ops::Range<u32>) -> Vec<ChunkIndex> {
 fn a_file_says_how_its_tables_change() {
     let workload = Spec::parse(FILE).unwrap().cases[0].workload(1);
     let table = &workload.tables[0];
-    assert_eq!((table.chunks_at_start, table.rows_at_start()), (10, 1_000));
+    assert_eq!((table.initial_chunk_count, table.rows_at_start()), (10, 1_000));
     assert_eq!(workload.pool_bytes, 6_000, "half of what the table has at the start");
     // Two local chunks, two files of three chunks, and two generations of three chunks.
     assert_eq!(table.layout.chunk_count(), 10 + 2 + 2 * 3 + 2 * 3);

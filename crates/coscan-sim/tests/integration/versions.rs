@@ -13,13 +13,13 @@ use coscan_sim::{
 };
 
 /// A table of ten rows in each chunk, one page a chunk, of which the first version has some.
-fn table(chunks: usize, chunks_at_start: usize) -> Table {
+fn table(chunks: usize, initial_chunk_count: usize) -> Table {
     let mut builder = Layout::builder(1);
     for _ in 0..chunks {
         let page = builder.add_page(GroupIndex(0), 100);
         builder.add_chunk(10, vec![vec![page]]);
     }
-    Table { chunks_at_start, ..Table::at_rest("table", Arc::new(builder.build())) }
+    Table { initial_chunk_count, ..Table::at_rest("table", Arc::new(builder.build())) }
 }
 
 fn change(replaced: &[u32], added: &[u32]) -> TableChange {
@@ -173,7 +173,7 @@ struct Seen {
 /// Compares what each query was handed with the chunks of the version that it saw: sets that are kept from the events alone.
 fn check_versions(workload: &Workload, outcome: &Outcome, seen: &mut Seen) {
     let queries: Vec<&Query> = workload.queries().collect();
-    let first = |table: &Table| (0..table.chunks_at_start as u32).map(ChunkIndex).collect();
+    let first = |table: &Table| (0..table.initial_chunk_count as u32).map(ChunkIndex).collect();
     let mut versions: Vec<Vec<BTreeSet<ChunkIndex>>> =
         workload.tables.iter().map(|table| vec![first(table)]).collect();
     let mut of_query = BTreeMap::new();

@@ -14,7 +14,7 @@ use crate::table::TableChange;
 use crate::workload::{Query, Stream};
 
 /// Whether a table changes, or has changed before the start.
-pub(super) fn are_given(form: &TableForm) -> bool {
+pub(super) fn has_changes(form: &TableForm) -> bool {
     form.local_percent.is_some() || form.appends.is_some() || form.checkpoints.is_some()
 }
 
@@ -115,7 +115,7 @@ impl Changes {
     }
 
     /// Whether there are changes after the start.
-    pub(super) fn are_during_run(&self) -> bool {
+    pub(super) fn changes_during_run(&self) -> bool {
         !self.checkpoints.is_empty() || self.timed.iter().any(|(at, _)| *at > Time(0))
     }
 

@@ -70,7 +70,7 @@ pub(super) fn build_all(
             });
         }
         let names: Vec<_> = members.iter().map(|(name, _)| name.as_str()).collect();
-        let changing = members.iter().find(|(_, form)| changes::are_given(form));
+        let changing = members.iter().find(|(_, form)| changes::has_changes(form));
         if let (Some((name, _)), [_, _, ..]) = (changing, members.as_slice()) {
             let problem = "a table that is clustered with others does not change";
             return Err(wrong(format!("table.{name}"), problem));
@@ -82,7 +82,7 @@ pub(super) fn build_all(
         let table = Table {
             name: names.join(" + "),
             layout: Arc::new(builder.build()),
-            chunks_at_start: at_start.len(),
+            initial_chunk_count: at_start.len(),
         };
         built.tables.push(table.clone());
         let mut next = 0;
@@ -95,7 +95,7 @@ pub(super) fn build_all(
                 position,
                 table: table.clone(),
                 versions: changes.versions_at_start(),
-                changes: changes.are_during_run(),
+                changes: changes.changes_during_run(),
                 rows: form.rows,
                 groups,
                 columns,
@@ -139,7 +139,7 @@ pub(super) fn bytes(table: &Table) -> u64 {
     let pages = (0..table.layout.page_count()).map(PageIndex::from_usize);
     let at_start = pages.filter(|&page| {
         let first = table.layout.chunks_of(page).first();
-        first.is_none_or(|chunk| chunk.as_usize() < table.chunks_at_start)
+        first.is_none_or(|chunk| chunk.as_usize() < table.initial_chunk_count)
     });
     at_start.map(|page| table.layout.bytes_of(page)).sum()
 }
