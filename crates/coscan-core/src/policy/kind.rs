@@ -83,7 +83,7 @@ impl fmt::Display for PolicyKind {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "there is no policy `{0}`; choose one of normal, attach, elevator, predictive (with any of +sampling, \
-     +short-first, +throttling, +opportunistic), relevance-2004, relevance-2007, relevance"
+     +short-first, +opportunistic), relevance-2004, relevance-2007, relevance"
 )]
 pub struct UnknownPolicy(String);
 

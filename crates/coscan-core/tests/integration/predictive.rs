@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
-use crate::world::{NEVER, World, table, worker};
+use crate::world::{NEVER, World, worker};
 use coscan_core::policy::Switches;
 use coscan_core::*;
 
@@ -95,21 +95,4 @@ fn an_opportunistic_scan_goes_on_where_something_is_in_the_pool() {
     assert_eq!(deliveries_of_second(false, Order::Any), [0, 1, 2, 3, 4, 5]);
     assert_eq!(deliveries_of_second(true, Order::Any), [3, 4, 5, 0, 1, 2]);
     assert_eq!(deliveries_of_second(true, Order::InOrder), [0, 1, 2, 3, 4, 5]);
-}
-
-#[test]
-fn a_scan_is_held_back_for_part_of_its_time_only() {
-    let ends = |throttling| {
-        let mut world = world(Switches { throttling, ..Switches::NONE }, 60);
-        world.disk = crate::world::Disk::Scattered { random: SplitMix64(1), ns_max: SECOND / 2 };
-        let table = world.add_table(&table(100, &[10]));
-        let ahead = world.start(table, &[0], 0..1_000, &[worker(SECOND / 10)]);
-        world.drive_until(10 * SECOND);
-        let behind = world.start(table, &[0], 0..1_000, &[worker(SECOND / 10)]);
-        world.drive();
-        (world.ended[&ahead].at, world.ended[&behind].at)
-    };
-    let (free, held) = (ends(false), ends(true));
-    assert!(held.0 > free.0, "held back: {held:?}, free: {free:?}");
-    assert!(held.0 < free.0 * 2, "held back: {held:?}, free: {free:?}");
 }

@@ -78,19 +78,19 @@ fn bound_for(workload: &Workload, counts: &dyn Fn(&Query) -> bool) -> u64 {
 fn stream_bytes(workload: &Workload, queries: &[&Query]) -> (u64, u64) {
     let pool_bytes = pool_bytes_max(workload);
     let mut touched = Pages::none(workload);
-    let mut kept = Kept::default();
+    let mut cached = CachedBytes::default();
     let mut read_bytes = 0;
     for (position, (query, reuse)) in queries.iter().zip(reuses(workload, queries)).enumerate() {
         touched.add(workload, query);
         let layout = &workload.tables[query.table].layout;
         let needed = certain_pages(workload, query);
         let needed_bytes: u64 = needed.iter().map(|page| layout.bytes_of(page)).sum();
-        read_bytes += needed_bytes - kept.take(position);
-        kept.limit(pool_bytes.saturating_sub(widest_chunk_bytes(workload, query)));
+        read_bytes += needed_bytes - cached.take(position);
+        cached.limit(pool_bytes.saturating_sub(widest_chunk_bytes(workload, query)));
         for (next, bytes) in reuse {
-            kept.add(next, bytes);
+            cached.add(next, bytes);
         }
-        kept.limit(pool_bytes);
+        cached.limit(pool_bytes);
     }
     (touched.bytes, read_bytes)
 }
@@ -118,12 +118,12 @@ fn widest_chunk_bytes(workload: &Workload, query: &Query) -> u64 {
 
 /// Bytes that are kept, by the query that needs them next.
 #[derive(Default)]
-struct Kept {
+struct CachedBytes {
     by_next_use: BTreeMap<usize, u64>,
     bytes: u64,
 }
 
-impl Kept {
+impl CachedBytes {
     fn add(&mut self, next_use: usize, bytes: u64) {
         *self.by_next_use.entry(next_use).or_default() += bytes;
         self.bytes += bytes;

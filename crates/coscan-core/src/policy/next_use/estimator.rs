@@ -68,7 +68,7 @@ impl NextUseEstimator {
 
     /// Nanoseconds until a scan uses a chunk that it needs: the rows before it at the rate of the scan. `None` if the scan
     /// was not added.
-    pub(super) fn ns_to(&self, state: &State, scan: &Scan, chunk: ChunkIndex) -> Option<u64> {
+    fn ns_to(&self, state: &State, scan: &Scan, chunk: ChunkIndex) -> Option<u64> {
         let route = self.routes.get(&scan.id())?;
         let next = scan.needed().first()?;
         let rows = route.rows_before(chunk).saturating_sub(route.rows_before(next));

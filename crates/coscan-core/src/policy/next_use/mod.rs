@@ -75,11 +75,6 @@ impl NextUseIndex {
         self.estimator.next_use_ns(state, id)
     }
 
-    /// Nanoseconds until a scan uses a chunk that it needs; `None` if the scan was not added.
-    pub(super) fn ns_to(&self, state: &State, scan: &Scan, chunk: ChunkIndex) -> Option<u64> {
-        self.estimator.ns_to(state, scan, chunk)
-    }
-
     /// Starts a walk over the pages, latest next use first.
     pub(super) fn walk(&mut self, state: &State) -> Walk {
         for id in self.queue.take_due(state.now()) {

@@ -5,7 +5,6 @@
 //! [`Switches`] turn on what the thesis proposes beyond it.
 
 mod sample;
-mod throttle;
 
 use crate::ids::{ChunkIndex, PageId, ScanId, Time};
 use crate::policy::next_use::NextUseIndex;
@@ -15,7 +14,6 @@ use crate::scan::{Order, Scan};
 use crate::state::State;
 
 use sample::Sample;
-use throttle::Throttle;
 
 /// Extensions of `predictive`, most of them proposed in the thesis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
@@ -24,8 +22,6 @@ pub struct Switches {
     pub sampling: bool,
     /// Reads for the scans with fewest chunks left first, not for those that have waited longest [CS11 §8.2.3].
     pub short_first: bool,
-    /// Holds scans back a little so that others catch up with them [CS11 §8.2.4].
-    pub throttling: bool,
     /// Scans that take any order jump to chunks that are in the pool [CS11 §8.2.5].
     pub opportunistic: bool,
 }
@@ -37,7 +33,6 @@ pub struct Predictive {
     sequence: Sequence,
     next_use_index: NextUseIndex,
     sample: Sample,
-    throttle: Throttle,
 }
 
 /// Pages that are sampled for each one evicted.
@@ -119,7 +114,6 @@ impl Policy for Predictive {
     fn on_scan_started(&mut self, state: &State, scan: ScanId) {
         let Some(scan) = state.scan(scan) else { return };
         self.next_use_index.start(state, scan);
-        self.throttle.add(state.now(), scan.id());
     }
 
     fn on_scan_extended(&mut self, state: &State, scan: ScanId, chunks: &[ChunkIndex]) {
@@ -131,26 +125,19 @@ impl Policy for Predictive {
     fn on_scan_ended(&mut self, scan: ScanId) {
         self.sequence.forget(scan);
         self.next_use_index.remove(scan);
-        self.throttle.remove(scan);
     }
 
-    fn on_load_started(&mut self, state: &State, plan: &LoadPlan) {
+    fn on_load_started(&mut self, _: &State, plan: &LoadPlan) {
         self.sequence.on_load_started(plan);
-        self.throttle.served(state.now(), plan.scan);
     }
 
     fn on_page_loaded(&mut self, state: &State, id: PageId) {
         self.insert(state, id);
     }
 
-    fn on_page_evicted(&mut self, state: &State, id: PageId) {
+    fn on_page_evicted(&mut self, _: &State, id: PageId) {
         self.next_use_index.remove_page(id);
         self.sample.remove_page(id);
-        if self.switches.throttling
-            && let Some(ns) = self.next_use_index.next_use_ns(state, id)
-        {
-            self.throttle.evicted(ns);
-        }
     }
 
     fn on_delivered(&mut self, state: &State, scan: ScanId, chunk: ChunkIndex) {
@@ -167,15 +154,9 @@ impl Policy for Predictive {
             let chunk = self.sequence.next_cold(scan).filter(|_| !has_enough)?;
             Some((scan, chunk))
         });
-        let mut next: Vec<_> = next.collect();
-        next.sort_by_key(|(scan, _)| (self.reading_rank(state, scan), scan.id()));
-        let free = self.switches.throttling.then(|| {
-            let mut is_held_back =
-                |scan: &Scan| self.throttle.holds_back(state, &self.next_use_index, scan);
-            next.iter().map(|(scan, _)| *scan).position(|scan| !is_held_back(scan))
-        });
-        let (scan, chunk) = next.get(free.flatten().unwrap_or(0))?;
-        Some(LoadPlan::of_missing(state, scan, *chunk))
+        let (scan, chunk) =
+            next.min_by_key(|(scan, _)| (self.reading_rank(state, scan), scan.id()))?;
+        Some(LoadPlan::of_missing(state, scan, chunk))
     }
 
     fn choose_victims(&mut self, state: &State, request: &EvictionRequest<'_>) -> Vec<PageId> {
@@ -201,43 +182,32 @@ impl Policy for Predictive {
 
 impl Switches {
     /// The published policy.
-    pub const NONE: Self =
-        Self { sampling: false, short_first: false, throttling: false, opportunistic: false };
+    pub const NONE: Self = Self { sampling: false, short_first: false, opportunistic: false };
 
     /// Each switch alone, and all but sampling together.
-    pub(super) const TESTED: [Self; 5] = [
+    pub(super) const TESTED: [Self; 4] = [
         Self { sampling: true, ..Self::NONE },
         Self { short_first: true, ..Self::NONE },
-        Self { throttling: true, ..Self::NONE },
         Self { opportunistic: true, ..Self::NONE },
-        Self { sampling: false, short_first: true, throttling: true, opportunistic: true },
+        Self { sampling: false, short_first: true, opportunistic: true },
     ];
 
     /// The names of all combinations, by the bits of [`Self::bits`].
-    const NAMES: [&'static str; 16] = [
+    const NAMES: [&'static str; 8] = [
         "predictive",
         "predictive+sampling",
         "predictive+short-first",
         "predictive+sampling+short-first",
-        "predictive+throttling",
-        "predictive+sampling+throttling",
-        "predictive+short-first+throttling",
-        "predictive+sampling+short-first+throttling",
         "predictive+opportunistic",
         "predictive+sampling+opportunistic",
         "predictive+short-first+opportunistic",
         "predictive+sampling+short-first+opportunistic",
-        "predictive+throttling+opportunistic",
-        "predictive+sampling+throttling+opportunistic",
-        "predictive+short-first+throttling+opportunistic",
-        "predictive+sampling+short-first+throttling+opportunistic",
     ];
 
     fn bits(self) -> usize {
         usize::from(self.sampling)
             | usize::from(self.short_first) << 1
-            | usize::from(self.throttling) << 2
-            | usize::from(self.opportunistic) << 3
+            | usize::from(self.opportunistic) << 2
     }
 
     /// The name of the policy with these switches on.
@@ -256,7 +226,6 @@ impl Switches {
             match part {
                 "sampling" => switches.sampling = true,
                 "short-first" => switches.short_first = true,
-                "throttling" => switches.throttling = true,
                 "opportunistic" => switches.opportunistic = true,
                 _ => return None,
             }
@@ -271,14 +240,9 @@ mod tests {
 
     #[test]
     fn every_combination_of_switches_has_a_name_that_turns_them_on() {
-        for bits in 0..16 {
+        for bits in 0..8 {
             let on = |bit: usize| bits >> bit & 1 == 1;
-            let switches = Switches {
-                sampling: on(0),
-                short_first: on(1),
-                throttling: on(2),
-                opportunistic: on(3),
-            };
+            let switches = Switches { sampling: on(0), short_first: on(1), opportunistic: on(2) };
             assert_eq!(Switches::of_policy_name(switches.policy_name()), Some(switches));
         }
         assert_eq!(Switches::of_policy_name("predictive+fast"), None);
