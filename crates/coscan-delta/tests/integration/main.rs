@@ -1,9 +1,11 @@
 //! Delta tables written by hand, read with equal rows.
 #![allow(clippy::unwrap_used)]
 
+mod golden;
 mod log;
 mod published;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use coscan_datafusion::runtime::{BufferManager, Options};
@@ -12,6 +14,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Int64Type, Schema};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::error::Result;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use serde_json::{Value, json};
 
@@ -19,16 +22,21 @@ use log::{Table, add, field, mapped_field, metadata, remove};
 
 /// A session with the table `t`.
 async fn session(table: &Table) -> SessionContext {
+    session_at(table.path()).await.unwrap()
+}
+
+/// A session with the table `t` of a directory.
+async fn session_at(directory: &Path) -> Result<SessionContext> {
     let config = SessionConfig::new().set_str("datafusion.sql_parser.dialect", "databricks");
     let context = SessionContext::new_with_config(config);
-    let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
+    let manager = BufferManager::new(Options::with_memory_bytes(1 << 30)).unwrap();
     coscan_datafusion::install(&context, &manager).unwrap();
     coscan_delta::install(&context).unwrap();
-    let location = table.path().display();
+    let location = directory.display();
     let create = format!("CREATE EXTERNAL TABLE t STORED AS DELTA LOCATION '{location}'");
-    context.sql(&create).await.unwrap().collect().await.unwrap();
-    context.sql("SET coscan.refresh_interval = '0s'").await.unwrap();
-    context
+    context.sql(&create).await?.collect().await?;
+    context.sql("SET coscan.refresh_interval = '0s'").await?;
+    Ok(context)
 }
 
 /// The rows of a query, sorted, each as text.
