@@ -7,7 +7,7 @@
 //!
 //! [`alone`] and [`small`] measure the cost of coscan where sharing gains little: queries that run alone, and streams
 //! of small queries. [`throughput`] measures whole queries: streams of all 22 of TPC-H. [`partitions`] measures one scan on
-//! several numbers of partitions, [`updates`] tables that change. [`setup`] is what those have in common that run queries of TPC-H.
+//! several numbers of partitions, [`updates`] tables that change.
 //!
 //! This crate decides nothing about scheduling, and has no command line.
 
@@ -23,7 +23,6 @@ pub mod process;
 pub mod report;
 mod rounds;
 pub mod runner;
-pub mod setup;
 pub mod small;
 pub mod throughput;
 pub mod tpch;

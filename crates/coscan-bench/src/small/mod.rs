@@ -13,7 +13,7 @@ use crate::engines::EngineKind;
 use crate::metrics::Compared;
 use crate::rounds::in_turn;
 use crate::runner::{EngineError, run_streams};
-use crate::setup::Setup;
+use crate::tpch::setup::Setup;
 use crate::workload::Stream;
 use report::Tally;
 

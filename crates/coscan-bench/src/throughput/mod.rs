@@ -10,9 +10,9 @@ mod sharing;
 use crate::engines::EngineKind;
 use crate::metrics::Compared;
 use crate::runner::{EngineError, Run};
-use crate::setup::Setup;
 use crate::tpch::Parameters;
 use crate::tpch::queries::TEMPLATES;
+use crate::tpch::setup::Setup;
 use crate::workload::{Stream, StreamQuery};
 use sharing::run_watched;
 

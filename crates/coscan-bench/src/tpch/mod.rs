@@ -1,5 +1,6 @@
 //! The TPC-H table `lineitem` as one Parquet file, which is made on this machine and kept for the next run.
-//! [`others()`] makes the other seven tables, [`tables`] all eight. [`queries`] has the queries.
+//! [`others()`] makes the other seven tables, [`tables`] all eight. [`queries`] has the queries, [`setup`] what
+//! benchmarks that run them have in common.
 //!
 //! The file has row groups of [`ROW_GROUP_ROWS`] rows, Snappy compression, data pages of the writer's default size,
 //! statistics per row group and per page, and an offset index. The rows are in the order of `l_orderkey`. The footer
@@ -11,6 +12,7 @@
 mod others;
 mod parameters;
 pub mod queries;
+pub mod setup;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};

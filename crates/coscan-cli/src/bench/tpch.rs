@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use coscan_bench::engines::EngineKind;
-use coscan_bench::setup::Setup;
 use coscan_bench::tpch;
+use coscan_bench::tpch::setup::Setup;
 use indicatif::ProgressBar;
 
 use super::{DEFAULT_SEED, DeviceArguments};

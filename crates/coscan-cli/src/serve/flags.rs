@@ -14,7 +14,8 @@ use crate::table_argument::parse_table;
 
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// A table: its name, and a file, directory, pattern or URL of Parquet files, or the directory of a Delta Lake table
+    /// A table: its name, and a file, directory, pattern or URL of Parquet files, or the directory of a Delta Lake table.
+    /// May be given several times [tables.NAME]
     #[arg(short, long = "table", value_name = "NAME=URL", value_parser = parse_table)]
     tables: Vec<(String, String)>,
     /// A replica of a table: the name of the table, and other files with the same rows, in another order or other row
