@@ -50,6 +50,7 @@
 
 mod chunkwise;
 mod datafusion_tables;
+mod decimals;
 mod dml;
 mod error;
 mod execution;

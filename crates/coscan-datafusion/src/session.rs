@@ -11,6 +11,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionContext;
 
 use crate::datafusion_tables::planner::SharingPlanner;
+use crate::decimals::CheaperDecimals;
 use crate::dml::rule::RewriteDml;
 use crate::memory::SharedMemoryPool;
 use crate::optimizer::changed_rows::ChangedRows;
@@ -65,7 +66,7 @@ impl CoscanOptions {
     /// - INSERT, UPDATE, DELETE and MERGE change [managed tables](crate::ManagedDatabase).
     /// - Operators draw on the memory budget of the manager.
     /// - URLs without a store in the session are resolved in coscan's stores.
-    /// - An optimizer rule keeps small queries in one task.
+    /// - Optimizer rules keep small queries in one task, and make arithmetic of decimals cheaper.
     /// - Some wrong answers of the engine are corrected, whatever tables a query reads: filters on one of several
     ///   columns of the same name, and grouping sets of ordered tables. DELETE and UPDATE are refused where the engine
     ///   would lose their WHERE.
@@ -96,7 +97,9 @@ impl CoscanOptions {
         let mut existing = state.clone();
         let rules = physical_rules(existing.physical_optimizers());
         let mut logical_rules = existing.optimizers().to_vec();
-        logical_rules.retain(|rule| rule.name() != ChangedRows::NAME);
+        logical_rules
+            .retain(|rule| ![CheaperDecimals::NAME, ChangedRows::NAME].contains(&rule.name()));
+        logical_rules.push(Arc::new(CheaperDecimals));
         logical_rules.push(Arc::new(ChangedRows));
         existing.config_mut().set_extension(Arc::new(self));
         SessionSettings::add_to(existing.config_mut());
