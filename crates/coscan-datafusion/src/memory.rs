@@ -61,14 +61,14 @@ impl SharedMemoryPool {
     pub fn of_manager(manager: &BufferManager) -> Arc<dyn MemoryPool> {
         /// The pool holds the manager, so the manager does not hold the pool.
         #[derive(Default)]
-        struct Known(Mutex<Option<Weak<dyn MemoryPool>>>);
-        let known = manager.extension(Known::default);
-        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pool) = known.as_ref().and_then(Weak::upgrade) {
+        struct SharedPool(Mutex<Option<Weak<dyn MemoryPool>>>);
+        let shared = manager.extension(SharedPool::default);
+        let mut shared = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = shared.as_ref().and_then(Weak::upgrade) {
             return pool;
         }
         let pool = Self::tracked(manager);
-        *known = Some(Arc::downgrade(&pool));
+        *shared = Some(Arc::downgrade(&pool));
         pool
     }
 

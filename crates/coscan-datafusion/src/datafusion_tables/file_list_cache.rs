@@ -53,13 +53,13 @@ impl FileListCache {
     pub(crate) fn of(manager: &BufferManager) -> Arc<Self> {
         /// The lists hold the manager, so the manager does not hold the lists.
         #[derive(Default)]
-        struct Known(Mutex<Weak<FileListCache>>);
-        let known = manager.extension(Known::default);
-        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.upgrade().unwrap_or_else(|| {
+        struct SharedLists(Mutex<Weak<FileListCache>>);
+        let shared = manager.extension(SharedLists::default);
+        let mut cache = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.upgrade().unwrap_or_else(|| {
             let lists = Arc::new(Self::default());
             let held = Arc::downgrade(&lists);
-            *known = Weak::clone(&held);
+            *cache = Weak::clone(&held);
             manager.when_idle(move || held.upgrade().map(|lists| lists.forget_idle()).is_some());
             lists
         })

@@ -34,11 +34,11 @@ pub(crate) fn may_be_nan(data_type: &DataType) -> bool {
 pub(crate) fn undecided(
     table: &ParquetTable,
     filters: &[Arc<dyn PhysicalExpr>],
-    first_by: &[usize],
+    top_k_order: &[usize],
     chunks: &[ChunkIndex],
 ) -> Vec<(usize, usize)> {
     let of_filters = filters.iter().flat_map(collect_columns).map(|column| column.index());
-    let columns: BTreeSet<_> = of_filters.chain(first_by.iter().copied()).collect();
+    let columns: BTreeSet<_> = of_filters.chain(top_k_order.iter().copied()).collect();
     let is_open = |column: &usize| {
         let field = table.schema().field(*column);
         may_be_nan(field.data_type()) && !reject_nan(filters, field.name())

@@ -142,23 +142,23 @@ async fn explain_says_why_scans_are_in_order_or_not() {
             "SELECT id FROM sorted ORDER BY id LIMIT 9",
             "order=table, needed_by=ORDER BY, workers=1,",
         ),
-        ("SELECT sum(id) FROM sorted", "order=any, why=no order needed,"),
+        ("SELECT sum(id) FROM sorted", "order=any (no order needed),"),
         (
             "SELECT id FROM unsorted ORDER BY id",
-            "order=any, why=ORDER BY needs an order and the table has none,",
+            "order=any (ORDER BY needs an order and the table has none),",
         ),
-        ("SELECT id FROM sorted ORDER BY text", "order=any, why=ORDER BY needs another order,"),
+        ("SELECT id FROM sorted ORDER BY text", "order=any (ORDER BY needs another order),"),
         (
             "SELECT a.id FROM sorted a, also_sorted b WHERE a.id > b.id ORDER BY a.id LIMIT 1",
-            "order=any, why=the order is lost below ORDER BY,",
+            "order=any (the order is lost below ORDER BY),",
         ),
         (
             "SELECT id, count(*) FROM sorted GROUP BY id ORDER BY id",
-            "order=any, why=a sort of fewer rows for ORDER BY costs less,",
+            "order=any (a sort of fewer rows for ORDER BY costs less),",
         ),
         (
             "SELECT id, row_number() OVER (PARTITION BY key ORDER BY text) FROM sorted",
-            "order=any, why=BoundedWindowAggExec needs another order,",
+            "order=any (BoundedWindowAggExec needs another order),",
         ),
     ] {
         let text = explain(&context, &format!("EXPLAIN {sql}")).await;

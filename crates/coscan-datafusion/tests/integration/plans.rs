@@ -21,8 +21,8 @@ const ROWS: i64 = 4600;
 async fn explain_shows_the_scan() {
     let (_data, _, context) = numbers_table(ROWS).await;
     let text = explain(&context, "EXPLAIN SELECT value FROM numbers WHERE id < 1150").await;
-    let wanted = "SharedScanExec: table=numbers, policy=relevance, order=any, \
-                  why=no order needed, chunks=12 of 46 (34 pruned), \
+    let wanted = "SharedScanExec: table=numbers, policy=relevance, order=any \
+                  (no order needed), chunks=12 of 46 (34 pruned), \
                   projection=[id, value], predicate=id@0 < 1150";
     assert!(text.contains(wanted), "{text}");
     assert!(text.contains("FilterExec: id@0 < 1150"), "rows are filtered above: {text}");
@@ -135,7 +135,7 @@ async fn the_weight_of_a_session_is_that_of_its_scans() {
     let sql = "SELECT sum(value) FROM numbers";
     context.sql("SET coscan.weight = 4").await.unwrap().collect().await.unwrap();
     let text = explain(&context, &format!("EXPLAIN {sql}")).await;
-    assert!(text.contains("why=no order needed, weight=4, chunks="), "{text}");
+    assert!(text.contains("order=any (no order needed), weight=4, chunks="), "{text}");
     context.sql(sql).await.unwrap().collect().await.unwrap();
     let error = crate::support::slt::run(&context, "SET coscan.weight = 0").await.unwrap_err();
     assert!(error.to_string().contains("a number of at least 1"), "{error}");

@@ -85,10 +85,10 @@ async fn pushed_down_filters_are_evaluated_by_the_scan() {
     let sql = "SELECT text FROM numbers WHERE key = 3 AND value > 100";
     let pushed = text_of(&plan(&context, sql).await);
     assert!(!pushed.contains("FilterExec"), "{pushed}");
-    assert!(pushed.contains("projection=[text]") && pushed.contains("evaluated="), "{pushed}");
+    assert!(pushed.contains("projection=[text]") && pushed.contains("pushed_filters="), "{pushed}");
     run(&context, "SET datafusion.execution.parquet.pruning = false").await;
     let unpruned = text_of(&plan(&context, sql).await);
-    assert!(unpruned.contains("evaluated=") && !unpruned.contains("predicate="), "{unpruned}");
+    assert!(unpruned.contains("pushed_filters=") && !unpruned.contains("predicate="), "{unpruned}");
     assert_eq!(run(&context, &format!("{sql} ORDER BY 1")).await.len(), 480);
     run(&context, "SET datafusion.execution.parquet.pushdown_filters = false").await;
     let above = text_of(&plan(&context, sql).await);

@@ -97,10 +97,10 @@ async fn explain_shows_the_order_of_the_top_k() {
     let data = tempfile::tempdir().unwrap();
     let context = session(data.path(), 4).await;
     for (order, shown) in [
-        ("id DESC", "first_by=[id DESC]"),
-        ("id", "first_by=[id ASC]"),
-        ("tenant DESC NULLS LAST, id", "first_by=[tenant DESC NULLS LAST, id ASC]"),
-        ("id ASC NULLS FIRST, spread + 1", "first_by=[id ASC NULLS FIRST]"),
+        ("id DESC", "top_k_order=[id DESC]"),
+        ("id", "top_k_order=[id ASC]"),
+        ("tenant DESC NULLS LAST, id", "top_k_order=[tenant DESC NULLS LAST, id ASC]"),
+        ("id ASC NULLS FIRST, spread + 1", "top_k_order=[id ASC NULLS FIRST]"),
     ] {
         for filter in ["", "WHERE spread > 7"] {
             let sql = format!("EXPLAIN SELECT * FROM events {filter} ORDER BY {order} LIMIT 5");
@@ -109,7 +109,7 @@ async fn explain_shows_the_order_of_the_top_k() {
         }
     }
     let text = explain(&context, "EXPLAIN SELECT * FROM events ORDER BY id + 1 LIMIT 5").await;
-    assert!(!text.contains("first_by"), "{text}");
+    assert!(!text.contains("top_k_order"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -124,5 +124,5 @@ async fn a_table_that_declares_an_order_is_read_from_its_end() {
     assert_eq!(crate::support::slt::rows(&batches).unwrap(), ["4599", "4598", "4597"]);
     assert_eq!(metric(&leaf(&plan), "chunks_delivered"), 1);
     let text = explain(&context, "EXPLAIN SELECT id FROM sorted ORDER BY id LIMIT 3").await;
-    assert!(text.contains("order=table") && !text.contains("first_by"), "{text}");
+    assert!(text.contains("order=table") && !text.contains("top_k_order"), "{text}");
 }

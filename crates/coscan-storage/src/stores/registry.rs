@@ -40,13 +40,13 @@ const UNUSED_STORES_MAX: usize = 32;
 /// Clones share everything.
 #[derive(Debug, Clone, Default)]
 pub struct Stores {
-    known: Arc<RwLock<Known>>,
+    open: Arc<RwLock<OpenStores>>,
     options: StoreOptions,
     timeouts: Timeouts,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct OpenStores {
     /// The registered stores by prefix, each ending in a slash.
     registered: BTreeMap<String, Arc<dyn ObjectStore>>,
     built: BTreeMap<Identity, Arc<dyn ObjectStore>>,
@@ -110,13 +110,13 @@ impl Stores {
             Some(store) => store,
             None => {
                 let built = self.build(&root)?;
-                let mut known = self.write();
+                let mut open = self.write();
                 // Credentials that change often each leave a store behind.
-                if known.built.len() >= UNUSED_STORES_MAX {
-                    known.built.retain(|_, store| Arc::strong_count(store) > 1);
+                if open.built.len() >= UNUSED_STORES_MAX {
+                    open.built.retain(|_, store| Arc::strong_count(store) > 1);
                 }
                 // Two concurrent callers both get the store that was first.
-                Arc::clone(known.built.entry(identity).or_insert(built))
+                Arc::clone(open.built.entry(identity).or_insert(built))
             }
         };
         let mut root = root;
@@ -126,14 +126,14 @@ impl Stores {
 
     fn find(&self, url: &Url, identity: &Identity) -> Option<Arc<dyn ObjectStore>> {
         let url = with_final_slash(url);
-        let known = self.read();
-        let registered = known
+        let open = self.read();
+        let registered = open
             .registered
             .iter()
             .filter(|(prefix, _)| self.options.is_empty() && url.starts_with(prefix.as_str()))
             .max_by_key(|(prefix, _)| prefix.len())
             .map(|(_, store)| store);
-        registered.or_else(|| known.built.get(identity)).cloned()
+        registered.or_else(|| open.built.get(identity)).cloned()
     }
 
     fn build(&self, root: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
@@ -167,19 +167,19 @@ impl Stores {
     }
 
     fn known_schemes(&self) -> String {
-        let known = self.read();
-        let registered = known.registered.keys().map(String::as_str);
+        let open = self.read();
+        let registered = open.registered.keys().map(String::as_str);
         let built_in = BUILT_IN_SCHEMES.iter().map(|scheme| format!("{scheme}://"));
         built_in.chain(registered.map(str::to_owned)).collect::<Vec<_>>().join(", ")
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
+    fn read(&self) -> RwLockReadGuard<'_, OpenStores> {
         // Entries are put in whole: a panic of another holder leaves none half done.
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
+        self.open.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Known> {
-        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, OpenStores> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,8 +13,8 @@ impl SharedScanExec {
     /// The columns by which fewer chunks are ruled out or ranked for a top-k, because needed chunks may hold NaN in
     /// them. Each has the number of those chunks.
     fn undecided_for_nan(&self) -> Vec<(usize, usize)> {
-        let first_by: Vec<_> = self.first_by.iter().flat_map(SortKey::columns).collect();
-        undecided(self.source.table.table(), &self.filters, &first_by, &self.needed.chunks)
+        let top_k_order: Vec<_> = self.top_k_order.iter().flat_map(SortKey::columns).collect();
+        undecided(self.source.table.table(), &self.filters, &top_k_order, &self.needed.chunks)
     }
 }
 
@@ -63,7 +63,7 @@ impl DisplayAs for SharedScanExec {
             write!(f, "{choice}, ")?;
         }
         match &self.ordered_for {
-            None => write!(f, "order=any, why={}", self.unordered_reason)?,
+            None => write!(f, "order=any ({})", self.unordered_reason)?,
             Some(operator) => {
                 write!(f, "order=table, needed_by={operator}, workers={}", self.workers)?;
             }
@@ -84,12 +84,12 @@ impl DisplayAs for SharedScanExec {
             let filters: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
             write!(f, ", predicate={}", filters.join(" AND "))?;
         }
-        if !self.evaluated.is_empty() {
-            let evaluated: Vec<_> = self.evaluated.iter().map(ToString::to_string).collect();
-            write!(f, ", evaluated={}", evaluated.join(" AND "))?;
+        if !self.pushed_filters.is_empty() {
+            let pushed: Vec<_> = self.pushed_filters.iter().map(ToString::to_string).collect();
+            write!(f, ", pushed_filters={}", pushed.join(" AND "))?;
         }
-        if let Some(key) = &self.first_by {
-            write!(f, ", first_by=[{}]", key.display(self.source.table.table()))?;
+        if let Some(key) = &self.top_k_order {
+            write!(f, ", top_k_order=[{}]", key.display(self.source.table.table()))?;
         }
         for (position, (column, chunks)) in self.undecided_for_nan().into_iter().enumerate() {
             let name = self.source.table.table().schema().field(column).name();

@@ -54,7 +54,7 @@ impl SharedScanExec {
     /// The limit in rows, if it is so small that only the first pages are read. The first partition then returns all
     /// rows.
     pub(super) fn first_rows(&self) -> Option<u64> {
-        if !self.evaluated.is_empty() {
+        if !self.pushed_filters.is_empty() {
             return None; // The first rows may not pass.
         }
         let rows = first_pages::rows(&self.source, &self.requirements());
@@ -104,7 +104,7 @@ impl SharedScanExec {
     /// The request of the scan, for `workers` workers.
     pub(crate) fn request(&self, workers: usize, context: &TaskContext) -> ScanRequest {
         ScanRequest {
-            columns: row_filter::columns_read(&self.projection, &self.evaluated),
+            columns: row_filter::columns_read(&self.projection, &self.pushed_filters),
             rows: self.needed.rows_in(self.source.table.table(), &self.needed.chunks),
             order: self.order(),
             workers,
@@ -138,7 +138,7 @@ impl SharedScanExec {
         partition: usize,
         context: &TaskContext,
     ) -> Result<(ChunkReader, BaselineMetrics)> {
-        if self.fetch.is_some() || !self.evaluated.is_empty() {
+        if self.fetch.is_some() || !self.pushed_filters.is_empty() {
             return internal_err!("chunks are read without a limit, and whole");
         }
         let baseline = self.baseline(partition);
@@ -177,13 +177,13 @@ impl SharedScanExec {
     /// The filter that removes the rows that do not pass the filters which the scan evaluates.
     pub(super) fn row_filter(&self, batch_rows: usize) -> Result<Option<RowFilter>> {
         let table_schema = self.source.table.table().schema();
-        RowFilter::new(&self.projection, &self.evaluated, table_schema, batch_rows)
+        RowFilter::new(&self.projection, &self.pushed_filters, table_schema, batch_rows)
     }
 
     /// The rank of each chunk, if a dynamic filter gets stricter as chunks of low ranks are read. The filter of a top-k
     /// does.
     fn ranks(&self) -> Option<Vec<usize>> {
-        let key = self.first_by.as_ref()?;
+        let key = self.top_k_order.as_ref()?;
         let filters = self.dynamic_filters();
         let mut columns = filters.iter().flat_map(collect_columns);
         if !columns.any(|column| key.columns().any(|index| index == column.index())) {

@@ -41,8 +41,8 @@ pub(crate) use unordered_reason::UnorderedReason;
 /// | `deleted_rows` | rows of those chunks that are deleted in this version |
 /// | `projection` | columns of the output |
 /// | `predicate` | filters that rule chunks out; an operator above removes rows |
-/// | `evaluated` | filters by which the scan removes rows itself |
-/// | `first_by` | the order of a top-k above: chunks that may hold its rows are read first |
+/// | `pushed_filters` | filters by which the scan removes rows itself |
+/// | `top_k_order` | the order of a top-k above: chunks that may hold its rows are read first |
 /// | `may_hold_nan` | columns of floating-point numbers with which filters or a top-k could rule more chunks out, and the number of chunks to read of which it is not known that they hold no NaN there. It is known once all rows of a chunk were decoded |
 /// | `fetch` | the most rows that a partition gives |
 /// | `query` | the [id of the query](crate::QueryId) that has executed it, if it has one |
@@ -70,13 +70,13 @@ pub struct SharedScanExec {
     /// Whether Bloom filters leave each zone of the table. `None` if none were read.
     zones_left: Option<Arc<[bool]>>,
     /// The filters on the table's schema that the scan evaluates. It returns only rows that pass all of them.
-    evaluated: Vec<Arc<dyn PhysicalExpr>>,
+    pushed_filters: Vec<Arc<dyn PhysicalExpr>>,
     /// The chunks that are left by the filters known before the query runs.
     needed: Arc<NeededChunks>,
     /// The maximum number of rows that are needed of a partition.
     fetch: Option<usize>,
     /// The order of a top-k above.
-    first_by: Option<SortKey>,
+    top_k_order: Option<SortKey>,
     /// The operator that needs the rows in the table's order, or ORDER BY. `None` if they are returned in any order.
     ordered_for: Option<Arc<str>>,
     /// The reason why rows are returned in any order, if they are.
@@ -115,10 +115,10 @@ impl SharedScanExec {
             projection,
             filters,
             zones_left,
-            evaluated: Vec::new(),
+            pushed_filters: Vec::new(),
             needed: Arc::new(needed),
             fetch: None,
-            first_by: None,
+            top_k_order: None,
             ordered_for: None,
             unordered_reason: UnorderedReason::NotNeeded,
             workers: 1,

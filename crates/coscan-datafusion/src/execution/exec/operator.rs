@@ -42,7 +42,7 @@ impl ExecutionPlan for SharedScanExec {
         &self,
         visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        apply_expression_roots(self.filters.iter().chain(&self.evaluated), visit)
+        apply_expression_roots(self.filters.iter().chain(&self.pushed_filters), visit)
     }
 
     fn with_new_children(self: Arc<Self>, _: Vec<Plan>) -> Result<Plan> {
@@ -91,7 +91,7 @@ impl ExecutionPlan for SharedScanExec {
             return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
         }
         let table = self.source.statistics.as_ref().clone();
-        let gives_all = self.filters.is_empty() && self.evaluated.is_empty();
+        let gives_all = self.filters.is_empty() && self.pushed_filters.is_empty();
         let table = match gives_all || table.num_rows == Precision::Exact(0) {
             true => table,
             false => table.to_inexact(),

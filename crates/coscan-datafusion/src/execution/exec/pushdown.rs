@@ -119,7 +119,7 @@ impl SharedScanExec {
     pub(crate) fn properties_in_order(&self) -> Option<Arc<PlanProperties>> {
         let gives_chunks = self.order() == Order::InOrder
             && self.fetch.is_none()
-            && self.evaluated.is_empty()
+            && self.pushed_filters.is_empty()
             && self.needed.selected.is_none();
         gives_chunks.then(|| Arc::clone(&self.properties))
     }
@@ -128,9 +128,9 @@ impl SharedScanExec {
     fn gives_chunks(&self) -> bool {
         self.order() == Order::Any
             && !self.has_user_partitioning
-            && self.first_by.is_none()
+            && self.top_k_order.is_none()
             && self.fetch.is_none()
-            && self.evaluated.is_empty()
+            && self.pushed_filters.is_empty()
     }
 
     /// The columns of the output that lead an order. Numbers with NaN are left out, since NaN has more than one form.
@@ -221,7 +221,7 @@ impl SharedScanExec {
     pub(super) fn evaluating(&self, filters: &[Arc<dyn PhysicalExpr>]) -> Result<Self> {
         let mut scan = self.clone();
         for filter in filters {
-            scan.evaluated.push(self.on_table(filter)?);
+            scan.pushed_filters.push(self.on_table(filter)?);
         }
         Ok(scan)
     }
@@ -252,7 +252,7 @@ impl SharedScanExec {
     pub(super) fn with_first_by(&self, order: &[PhysicalSortExpr]) -> Result<Option<Self>> {
         let is_free = self.fetch.is_none() && self.order() == Order::Any;
         let key = SortKey::new(order, &self.projection).filter(|_| is_free);
-        Ok(key.map(|key| Self { first_by: Some(key), ..self.clone() }))
+        Ok(key.map(|key| Self { top_k_order: Some(key), ..self.clone() }))
     }
 
     /// The projection from the columns of the table to those of the output.

@@ -50,8 +50,8 @@ impl SharedScanExec {
     /// once operators above have changed this scan.
     pub(crate) fn on_copies_for_order(&self) -> Result<Vec<Self>> {
         let is_as_planned = self.fetch.is_none()
-            && self.evaluated.is_empty()
-            && self.first_by.is_none()
+            && self.pushed_filters.is_empty()
+            && self.top_k_order.is_none()
             && self.ordered_for.is_none();
         let choice = self.copy_choice.as_ref().filter(|_| is_as_planned);
         let others = choice.map(CopyChoice::others_for_order).unwrap_or_default();

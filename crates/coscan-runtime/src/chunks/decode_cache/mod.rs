@@ -41,7 +41,7 @@ enum Content {
 
 /// A slice that is kept only for scans that have not reached its chunk yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CachedSlice {
     pub(crate) key: SliceKey,
     /// The memory that is free once it is dropped.
     pub(crate) bytes: u64,
@@ -185,11 +185,11 @@ impl DecodeCache {
     }
 
     /// The slices whose memory is free once they are dropped: no worker expects them and no query holds their arrays.
-    pub(crate) fn kept(&self) -> Vec<Kept> {
+    pub(crate) fn kept(&self) -> Vec<CachedSlice> {
         let state = self.lock();
         let kept = state.entries.iter().filter_map(|(&key, entry)| match &entry.content {
             Content::Ready { slice, bytes } if entry.expected == 0 && is_unshared(slice) => {
-                Some(Kept { key, bytes: *bytes })
+                Some(CachedSlice { key, bytes: *bytes })
             }
             _ => None,
         });
