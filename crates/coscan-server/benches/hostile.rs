@@ -163,7 +163,7 @@ async fn run(arguments: Arguments) {
         arguments.memory
     );
     seen.is_over.store(true, Ordering::Relaxed);
-    running.server.engine().queries().cancel_all();
+    running.server.sql_service().queries().cancel_all();
     std::process::exit(0); // What does not end is not waited for.
 }
 

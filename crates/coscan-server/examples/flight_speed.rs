@@ -25,7 +25,7 @@ use arrow_flight::{
 };
 use coscan_server::Server;
 use coscan_server::config::Config;
-use coscan_server::engine::{Proof, Sql};
+use coscan_server::sql::{Proof, Sql};
 use datafusion::common::ParamValues;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use parquet::arrow::ArrowWriter;
@@ -48,10 +48,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     config.listen.flight = Some("127.0.0.1:0".parse()?);
     let server = Server::start(&config).await?;
 
-    let engine = server.engine();
-    let session = engine.login("me", Proof::None).await?;
-    let planned = engine.plan(&session, Sql::Text(SQL)).await?;
-    let run = || engine.run(&session, planned.clone(), ParamValues::List(Vec::new()));
+    let service = server.sql_service();
+    let session = service.login("me", Proof::None).await?;
+    let planned = service.plan(&session, Sql::Text(SQL)).await?;
+    let run = || service.run(&session, planned.clone(), ParamValues::List(Vec::new()));
     let batches: Vec<RecordBatch> = run().await?.try_collect().await?;
     let mut alone = Duration::MAX;
     for _ in 0..ROUNDS {

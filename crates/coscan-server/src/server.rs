@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::check::check;
 use crate::config::{Config, ConfigError, Http};
-use crate::engine::{Engine, EngineError};
 use crate::http::HttpServer;
-use crate::listen::{Certificate, Gate, TlsError};
+use crate::listen::{Certificate, ConnectionLimit, TlsError};
 use crate::postgres::PostgresServer;
 use crate::ring::{self, RingError};
+use crate::sql::{SqlService, SqlServiceError};
 use crate::users::{Users, UsersError};
 
 /// The maximum time for connections to end once their queries are cancelled.
@@ -36,7 +36,7 @@ pub enum ServerError {
     Tls(#[from] TlsError),
     /// The tables or memory settings are invalid.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    SqlService(#[from] SqlServiceError),
     /// The server cannot listen at an address.
     #[error("cannot listen at {address}: {source}")]
     Listen {
@@ -56,9 +56,9 @@ pub enum ServerError {
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    engine: Arc<Engine>,
+    service: Arc<SqlService>,
     certificate: Option<Arc<Certificate>>,
-    gate: Gate,
+    connection_limit: ConnectionLimit,
     stopping: CancellationToken,
     stopped: CancellationToken,
     tasks: JoinSet<()>,
@@ -94,9 +94,10 @@ impl Server {
             Err(error) => vec![error.to_string()],
         };
         let opened = async {
-            let manager = BufferManager::new(config.memory.options()).map_err(EngineError::from)?;
-            let engine = Engine::new(&manager, Arc::new(Users::anyone()), &config.limits)?;
-            engine.open_tables(&config.tables).await?;
+            let manager =
+                BufferManager::new(config.memory.options()).map_err(SqlServiceError::from)?;
+            let service = SqlService::new(&manager, Arc::new(Users::anyone()), &config.limits)?;
+            service.open_tables(&config.tables).await?;
             Ok::<_, ServerError>(())
         };
         if let Err(error) = opened.await {
@@ -111,7 +112,7 @@ impl Server {
     /// If the configuration is wrong, a table cannot be opened, or an address is taken.
     pub async fn start(config: &Config) -> Result<Self, ServerError> {
         check(config)?;
-        let manager = BufferManager::new(config.memory.options()).map_err(EngineError::from)?;
+        let manager = BufferManager::new(config.memory.options()).map_err(SqlServiceError::from)?;
         Self::start_on(&manager, config).await
     }
 
@@ -123,23 +124,23 @@ impl Server {
     pub async fn start_on(manager: &BufferManager, config: &Config) -> Result<Self, ServerError> {
         check(config)?;
         let users = Arc::new(users(config)?);
-        let engine = Arc::new(Engine::new(manager, users, &config.limits)?);
+        let service = Arc::new(SqlService::new(manager, users, &config.limits)?);
         let mut ring_address = None;
         let ring = config.ring.as_ref().and_then(|ring| Some((ring, ring.listens_at()?)));
         if let Some((ring, address)) = ring {
             let (listener, address) = listen(address).await?;
-            engine.share_through(ring::start(ring, listener, manager)?);
+            service.share_through(ring::start(ring, listener, manager)?);
             ring_address = Some(address);
         }
-        engine.open_tables(&config.tables).await?;
+        service.open_tables(&config.tables).await?;
         if let Some(directory) = &config.database {
-            engine.open_database(directory).await?;
+            service.open_database(directory).await?;
         }
         let certificate = config.tls.clone().map(Certificate::load).transpose()?.map(Arc::new);
         let mut server = Self {
-            engine,
+            service,
             certificate,
-            gate: Gate::new(config.limits.connections_max),
+            connection_limit: ConnectionLimit::new(config.limits.connections_max),
             stopping: CancellationToken::new(),
             stopped: CancellationToken::new(),
             tasks: JoinSet::new(),
@@ -149,15 +150,15 @@ impl Server {
             http: None,
             ring: ring_address,
         };
-        let gives_back = Arc::clone(&server.engine);
+        let gives_back = Arc::clone(&server.service);
         server.tasks.spawn(async move { gives_back.give_back_memory().await });
         if let Some(address) = config.listen.postgres {
             let (listener, address) = listen(address).await?;
             server.postgres = Some(address);
             let postgres = PostgresServer::new(
-                Arc::clone(&server.engine),
+                Arc::clone(&server.service),
                 server.certificate.clone(),
-                server.gate.clone(),
+                server.connection_limit.clone(),
                 server.stopping.clone(),
                 server.stopped.clone(),
             );
@@ -168,9 +169,9 @@ impl Server {
             let (listener, address) = listen(address).await?;
             server.flight = Some(address);
             let flight = crate::flight::FlightServer::new(
-                Arc::clone(&server.engine),
+                Arc::clone(&server.service),
                 server.certificate.clone(),
-                server.gate.clone(),
+                server.connection_limit.clone(),
                 server.stopping.clone(),
                 server.stopped.clone(),
             );
@@ -188,8 +189,9 @@ impl Server {
         settings: Http,
     ) -> Result<(), ServerError> {
         let (listener, address) = listen(address).await?;
-        let (engine, certificate) = (Arc::clone(&self.engine), self.certificate.clone());
-        let dashboard = HttpServer::new(engine, settings, certificate, self.gate.clone());
+        let (service, certificate) = (Arc::clone(&self.service), self.certificate.clone());
+        let dashboard =
+            HttpServer::new(service, settings, certificate, self.connection_limit.clone());
         let dashboard = dashboard.map_err(ServerError::Http)?;
         self.tasks.spawn(Arc::clone(&dashboard).serve(listener));
         self.http = Some(address);
@@ -197,10 +199,10 @@ impl Server {
         Ok(())
     }
 
-    /// The engine that serves all protocols.
+    /// Runs the statements of all protocols.
     #[must_use]
-    pub fn engine(&self) -> &Arc<Engine> {
-        &self.engine
+    pub fn sql_service(&self) -> &Arc<SqlService> {
+        &self.service
     }
 
     /// Replaces tables, users and the certificate by those of a configuration, without a restart. Users and
@@ -213,16 +215,16 @@ impl Server {
         check(config)?;
         let certificate = self.certificate.as_ref();
         let loaded = certificate.map(|certificate| certificate.read_again()).transpose()?;
-        let users = self.engine.users().read_again()?;
-        let tables = self.engine.opened_tables(&config.tables).await?;
+        let users = self.service.users().read_again()?;
+        let tables = self.service.opened_tables(&config.tables).await?;
         // Nothing fails from here on.
         if let (Some(certificate), Some(loaded)) = (certificate, loaded) {
             certificate.replace(loaded);
         }
         if let Some(users) = users {
-            self.engine.users().replace(users);
+            self.service.users().replace(users);
         }
-        self.engine.replace_tables(tables);
+        self.service.replace_tables(tables);
         Ok(())
     }
 
@@ -235,11 +237,11 @@ impl Server {
             dashboard.set_unready();
         }
         self.stopping.cancel();
-        self.engine.queries().close();
+        self.service.queries().close();
         let ended = async {
-            self.engine.queries().drained().await;
+            self.service.queries().drained().await;
             self.stop_dashboard();
-            self.gate.emptied().await;
+            self.connection_limit.emptied().await;
         };
         let stopped = tokio::select! {
             biased;
@@ -248,15 +250,15 @@ impl Server {
             () = hurry => Stopped::Cancelled,
         };
         if stopped == Stopped::Cancelled {
-            self.engine.queries().cancel_all();
+            self.service.queries().cancel_all();
             self.stop_dashboard();
             // Clients get the error if they read it.
-            tokio::time::timeout(END_MAX, self.gate.emptied()).await.ok();
+            tokio::time::timeout(END_MAX, self.connection_limit.emptied()).await.ok();
             self.stopped.cancel();
             if let Some(dashboard) = &self.dashboard {
                 dashboard.end();
             }
-            tokio::time::timeout(END_MAX, self.gate.emptied()).await.ok();
+            tokio::time::timeout(END_MAX, self.connection_limit.emptied()).await.ok();
         }
         self.tasks.shutdown().await;
         stopped

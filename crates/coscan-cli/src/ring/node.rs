@@ -122,7 +122,7 @@ impl Node {
 
 fn counts(server: &Server, metrics: &StoreMetrics) -> Counts {
     let read = metrics.snapshot();
-    let transport = server.engine().transport();
+    let transport = server.sql_service().transport();
     let peers = transport.into_iter().flat_map(|transport| transport.peers());
     let sharing = peers.filter(|peer| peer.status == PeerStatus::Sharing).count();
     let report = transport.map(|transport| transport.cluster().report()).unwrap_or_default();

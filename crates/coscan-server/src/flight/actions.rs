@@ -11,11 +11,11 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
-use crate::engine::Session;
 use crate::flight::command;
 use crate::flight::session_options;
 use crate::flight::statements::Statements;
 use crate::flight::status::malformed;
+use crate::sql::Session;
 
 const CREATE_PREPARED_STATEMENT: &str = "CreatePreparedStatement";
 const CLOSE_PREPARED_STATEMENT: &str = "ClosePreparedStatement";

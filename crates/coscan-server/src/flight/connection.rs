@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::transport::server::Connected;
 
-use crate::engine::Session;
 use crate::listen::{Accepted, Certificate, Linger, MaybeTls, Place, TooManyConnections};
+use crate::sql::Session;
 use crate::users::User;
 
 /// The protocol in the ALPN extension of TLS.
@@ -28,11 +28,11 @@ const LINGER_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) address: SocketAddr,
-    known: Arc<Known>,
+    shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct Shared {
     place: Arc<Place>,
     is_logged_in: AtomicBool,
     /// The session of the connection, on servers without passwords.
@@ -41,8 +41,8 @@ struct Known {
 
 impl Caller {
     fn new(address: SocketAddr, place: Arc<Place>) -> Self {
-        let known = Known { place, is_logged_in: false.into(), session: OnceCell::new() };
-        Self { address, known: Arc::new(known) }
+        let shared = Shared { place, is_logged_in: false.into(), session: OnceCell::new() };
+        Self { address, shared: Arc::new(shared) }
     }
 
     /// Registers that a user has logged in over this connection, which counts from now on.
@@ -50,8 +50,8 @@ impl Caller {
     /// # Errors
     /// If there are too many connections.
     pub(super) fn logged_in(&self, user: &User) -> Result<(), TooManyConnections> {
-        self.known.place.admit(user)?;
-        self.known.is_logged_in.store(true, Ordering::Relaxed);
+        self.shared.place.admit(user)?;
+        self.shared.is_logged_in.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -60,7 +60,7 @@ impl Caller {
         &self,
         login: impl Future<Output = Result<Arc<Session>, Status>>,
     ) -> Result<Arc<Session>, Status> {
-        self.known.session.get_or_try_init(|| login).await.cloned()
+        self.shared.session.get_or_try_init(|| login).await.cloned()
     }
 
     /// Completes after this time unless a user has logged in by then, or once the connection must make place for
@@ -68,9 +68,9 @@ impl Caller {
     async fn overdue(self, login_max: Duration) {
         tokio::select! {
             () = tokio::time::sleep(login_max) => {}
-            () = self.known.place.must_leave() => return,
+            () = self.shared.place.must_leave() => return,
         }
-        if self.known.is_logged_in.load(Ordering::Relaxed) {
+        if self.shared.is_logged_in.load(Ordering::Relaxed) {
             std::future::pending().await
         }
     }

@@ -12,9 +12,9 @@ use arrow_flight::sql::{Command, CommandGetTables};
 use datafusion::catalog::CatalogProviderList;
 use tonic::Status;
 
-use crate::engine::SCHEMA;
 use crate::flight::server_info::{sql_info, type_info};
 use crate::flight::wire_types::wire_schema;
+use crate::sql::SCHEMA;
 
 const TABLE: &str = "TABLE";
 const SYSTEM_TABLE: &str = "SYSTEM TABLE";

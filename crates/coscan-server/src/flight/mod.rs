@@ -37,8 +37,8 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::{Request, Status};
 
-use crate::engine::Engine;
-use crate::listen::{Certificate, Gate, Protocol, serve_connections};
+use crate::listen::{Certificate, ConnectionLimit, Protocol, serve_connections};
+use crate::sql::SqlService;
 use connection::Connection;
 use service::Service;
 use sessions::Sessions;
@@ -53,10 +53,10 @@ const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// Serves Arrow Flight SQL.
 #[derive(Debug)]
 pub struct FlightServer {
-    engine: Arc<Engine>,
+    service: Arc<SqlService>,
     /// The certificate. If there is one, clients must use TLS.
     certificate: Option<Arc<Certificate>>,
-    gate: Gate,
+    connection_limit: ConnectionLimit,
     stopping: CancellationToken,
     stopped: CancellationToken,
 }
@@ -66,21 +66,21 @@ impl FlightServer {
     /// connections end.
     #[must_use]
     pub fn new(
-        engine: Arc<Engine>,
+        service: Arc<SqlService>,
         certificate: Option<Arc<Certificate>>,
-        gate: Gate,
+        connection_limit: ConnectionLimit,
         stopping: CancellationToken,
         stopped: CancellationToken,
     ) -> Self {
-        Self { engine, certificate, gate, stopping, stopped }
+        Self { service, certificate, connection_limit, stopping, stopped }
     }
 
     /// Accepts connections until the server stops, and serves them until they end.
     pub async fn serve(self, listener: TcpListener) {
-        let limits = self.engine.limits();
+        let limits = self.service.limits();
         let message_bytes_max = usize::try_from(limits.message_bytes_max).unwrap_or(usize::MAX);
-        let sessions = Arc::new(Sessions::new(Arc::clone(&self.engine)));
-        let service = FlightServiceServer::new(Service::new(&self.engine, Arc::clone(&sessions)))
+        let sessions = Arc::new(Sessions::new(Arc::clone(&self.service)));
+        let service = FlightServiceServer::new(Service::new(&self.service, Arc::clone(&sessions)))
             .max_decoding_message_size(message_bytes_max);
         let service = InterceptedService::new(service, move |request: Request<()>| {
             sessions.check(&request).map(|()| request)
@@ -105,9 +105,9 @@ impl FlightServer {
 
     async fn accept(&self, listener: TcpListener, connected: &mpsc::Sender<Connection>) {
         let stops = [&self.stopping, &self.stopped];
-        serve_connections(Protocol::Flight, listener, &self.gate, stops, |accepted| {
+        serve_connections(Protocol::Flight, listener, &self.connection_limit, stops, |accepted| {
             let (certificate, stopped) = (self.certificate.clone(), self.stopped.clone());
-            let (connected, login_max) = (connected.clone(), self.engine.limits().login_max);
+            let (connected, login_max) = (connected.clone(), self.service.limits().login_max);
             async move {
                 let certificate = certificate.as_deref();
                 let connection = Connection::new(accepted, certificate, login_max, stopped).await?;

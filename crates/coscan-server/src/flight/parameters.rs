@@ -15,10 +15,10 @@ use datafusion::common::{ScalarValue, exec_err};
 use futures::{Stream, TryStreamExt};
 use tonic::Status;
 
-use crate::engine::Planned;
 use crate::flight::status::malformed;
 use crate::flight::wire_types::wire_schema;
 use crate::queries::{ErrorKind, QueryError};
+use crate::sql::Planned;
 
 /// The types of a statement's parameters, starting with `$1`, with `Utf8` for types that the plan does not determine.
 /// Points in time are in milliseconds, since the JDBC driver always sends them in this unit. Other units are accepted.

@@ -19,10 +19,10 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status;
 
-use crate::engine::{Engine, Session};
 use crate::flight::status::unwritable;
 use crate::flight::wire_types::{pieces, plain_batch};
 use crate::queries::{QueryId, RunningQuery};
+use crate::sql::{Session, SqlService};
 
 /// The target size of messages, in bytes. Some clients accept at most 4 MiB, and a row may be long.
 const MESSAGE_BYTES: usize = 2 << 20;
@@ -41,7 +41,7 @@ pub(super) fn ready(batch: RecordBatch) -> FlightDataStream {
 /// plan may declare more columns as not null. The query is cancelled when its client reads nothing for too long, or
 /// when `cancel` is cancelled.
 pub(super) fn of_query(
-    engine: &Arc<Engine>,
+    service: &Arc<SqlService>,
     session: &Arc<Session>,
     query: RunningQuery,
     schema: SchemaRef,
@@ -67,7 +67,7 @@ pub(super) fn of_query(
     });
     let ended = CancellationToken::new();
     let watch = Watch {
-        engine: Arc::clone(engine),
+        service: Arc::clone(service),
         session: Arc::clone(session),
         id,
         client: Arc::clone(&client),
@@ -109,7 +109,7 @@ impl Client {
 
 /// Cancels a query if its client stalls or cancels it.
 struct Watch {
-    engine: Arc<Engine>,
+    service: Arc<SqlService>,
     session: Arc<Session>,
     id: QueryId,
     client: Arc<Client>,
@@ -121,15 +121,15 @@ impl Watch {
             biased;
             () = ended.cancelled() => return,
             () = cancel.cancelled() => {}
-            () = self.stalled(self.engine.limits().result_stall_max) => {
+            () = self.stalled(self.service.limits().result_stall_max) => {
                 self.client.has_stalled.store(true, Ordering::Relaxed);
-                self.engine.queries().cancel(self.id, &self.session.user);
+                self.service.queries().cancel(self.id, &self.session.user);
                 let held = self.client.encoder().take();
                 drop(held); // Not under the lock.
                 return;
             }
         }
-        self.engine.queries().cancel(self.id, &self.session.user);
+        self.service.queries().cancel(self.id, &self.session.user);
     }
 
     /// Completes once the client has read nothing for this time.
@@ -192,8 +192,8 @@ mod tests {
 
     use super::*;
     use crate::config::Limits;
-    use crate::engine::Proof;
     use crate::queries::Deadline;
+    use crate::sql::Proof;
     use crate::users::Users;
 
     /// Bytes with a reference count that tells whether they are held.
@@ -210,19 +210,19 @@ mod tests {
         let manager = BufferManager::new(Options::with_memory_bytes(64 << 20)).unwrap();
         let limits = Limits::default();
         let users = Arc::new(Users::anyone());
-        let engine = Arc::new(Engine::new(&manager, users, &limits).unwrap());
-        let session = Arc::new(engine.login("ann", Proof::None).await.unwrap());
+        let service = Arc::new(SqlService::new(&manager, users, &limits).unwrap());
+        let session = Arc::new(service.login("ann", Proof::None).await.unwrap());
         let held = Arc::new(());
         let bytes = Bytes::from_owner(Held(vec![7; 5 * MESSAGE_BYTES], Arc::clone(&held)));
         let column = UInt8Array::new(ScalarBuffer::from(Buffer::from(bytes)), None);
         let batch = RecordBatch::try_from_iter([("x", Arc::new(column) as _)]).unwrap();
         let schema = batch.schema();
-        let registration = engine.queries().register(&session.user, "SELECT x");
+        let registration = service.queries().register(&session.user, "SELECT x");
         registration.start();
         let batches = stream::iter([Ok(batch)]).boxed();
         let deadline = Deadline { at: None, setting: "" };
         let query = RunningQuery::start(registration, Arc::clone(&schema), batches, deadline);
-        let mut result = of_query(&engine, &session, query, schema, CancellationToken::new());
+        let mut result = of_query(&service, &session, query, schema, CancellationToken::new());
         // These are the schema and the first of several messages.
         for _ in 0..2 {
             result.next().await.unwrap().unwrap();

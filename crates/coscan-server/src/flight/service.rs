@@ -20,7 +20,6 @@ use futures::stream::{self, BoxStream};
 use prost::Message;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::engine::{Engine, Session};
 use crate::flight::actions::{self, CLOSE_SESSION, NO_SUBSTRAIT, no_transaction};
 use crate::flight::command;
 use crate::flight::metadata;
@@ -31,21 +30,22 @@ use crate::flight::sessions::Sessions;
 use crate::flight::statements::{Statements, info_of};
 use crate::flight::status::malformed;
 use crate::flight::wire_types::wire_schema;
+use crate::sql::{Session, SqlService};
 
-/// Flight SQL on an engine.
+/// Flight SQL on the SQL service.
 #[derive(Debug)]
 pub(super) struct Service {
-    engine: Arc<Engine>,
+    service: Arc<SqlService>,
     sessions: Arc<Sessions>,
     statements: Statements,
 }
 
 impl Service {
-    pub(super) fn new(engine: &Arc<Engine>, sessions: Arc<Sessions>) -> Self {
+    pub(super) fn new(service: &Arc<SqlService>, sessions: Arc<Sessions>) -> Self {
         Self {
-            engine: Arc::clone(engine),
+            service: Arc::clone(service),
             sessions,
-            statements: Statements::new(Arc::clone(engine)),
+            statements: Statements::new(Arc::clone(service)),
         }
     }
 
@@ -193,7 +193,7 @@ impl FlightService for Service {
             }
             other => {
                 let error = unsupported(&other);
-                let catalogs = self.engine.catalogs(&session);
+                let catalogs = self.service.catalogs(&session);
                 ready(
                     metadata::rows(other, catalogs.as_ref(), self.statements.has_database())
                         .await?
@@ -209,7 +209,7 @@ impl FlightService for Service {
         request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoPutStream>, Status> {
         let session = self.sessions.session_of(&request).await?;
-        let stall_max = self.engine.limits().result_stall_max;
+        let stall_max = self.service.limits().result_stall_max;
         let putting = async {
             let mut messages = request.into_inner();
             let first = messages.message().await?;

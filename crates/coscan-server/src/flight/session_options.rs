@@ -7,9 +7,9 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
-use crate::engine::{CATALOG, SCHEMA, Session};
 use crate::flight::status::malformed;
 use crate::queries::ErrorKind;
+use crate::sql::{CATALOG, SCHEMA, Session};
 
 /// `SessionOptionValue` of `Flight.proto`.
 #[derive(Clone, PartialEq, Message)]

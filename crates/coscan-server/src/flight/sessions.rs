@@ -12,9 +12,9 @@ use base64::engine::general_purpose::{
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
-use crate::engine::{Engine, LoginError, Proof, Session};
 use crate::flight::connection::Caller;
 use crate::flight::handles::{Bounds, Handles};
+use crate::sql::{LoginError, Proof, Session, SqlService};
 
 /// The user name of clients that send none, on servers without passwords.
 const ANYONE: &str = "anyone";
@@ -31,7 +31,7 @@ const TOKENS_MAX: (usize, usize) = (4096, 65_536);
 /// The sessions of logged-in users.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    engine: Arc<Engine>,
+    service: Arc<SqlService>,
     tokens: Handles<Arc<Session>>,
 }
 
@@ -43,21 +43,21 @@ enum Credentials {
 }
 
 impl Sessions {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
+    pub(super) fn new(service: Arc<SqlService>) -> Self {
         let bounds = Bounds {
-            lifetime: engine.limits().token_lifetime,
+            lifetime: service.limits().token_lifetime,
             of_user: TOKENS_MAX.0,
             of_all: TOKENS_MAX.1,
             bytes_of_user: usize::MAX,
         };
-        Self { engine, tokens: Handles::new(bounds) }
+        Self { service, tokens: Handles::new(bounds) }
     }
 
     /// Logs a user in. Returns the token for further calls.
     pub(super) async fn login<T>(&self, request: &Request<T>) -> Result<String, Status> {
         let (user, password) = match credentials(request.metadata())? {
             Credentials::Password { user, password } => (user, password),
-            Credentials::None if !self.engine.users().check_passwords() => Default::default(),
+            Credentials::None if !self.service.users().check_passwords() => Default::default(),
             _ => return Err(Status::unauthenticated("log in with a user and a password")),
         };
         let session = self.log_in(request, &user, &password).await?;
@@ -70,7 +70,7 @@ impl Sessions {
         match credentials(request.metadata())? {
             Credentials::Token(token) => self.session_of_token(request, &token).map(|_| ()),
             Credentials::Password { .. } => Ok(()), // Looked at by the call.
-            Credentials::None if self.engine.users().check_passwords() => Err(not_logged_in()),
+            Credentials::None if self.service.users().check_passwords() => Err(not_logged_in()),
             Credentials::None => Ok(()),
         }
     }
@@ -82,7 +82,7 @@ impl Sessions {
             Credentials::Password { user, password } => {
                 self.log_in(request, &user, &password).await
             }
-            Credentials::None if self.engine.users().check_passwords() => Err(not_logged_in()),
+            Credentials::None if self.service.users().check_passwords() => Err(not_logged_in()),
             Credentials::None => match request.extensions().get::<Caller>() {
                 Some(caller) => caller.session(self.log_in(request, "", "")).await,
                 None => self.log_in(request, "", "").await,
@@ -97,7 +97,7 @@ impl Sessions {
     ) -> Result<Arc<Session>, Status> {
         let session = self.tokens.get(token);
         // The grants of a user may have changed since.
-        let is_valid = |session: &Arc<Session>| self.engine.users().is_unchanged(&session.user);
+        let is_valid = |session: &Arc<Session>| self.service.users().is_unchanged(&session.user);
         let session = session.filter(is_valid).ok_or_else(|| {
             Status::unauthenticated("the token is unknown or has expired; log in again")
         })?;
@@ -111,14 +111,14 @@ impl Sessions {
         user: &str,
         password: &str,
     ) -> Result<Arc<Session>, Status> {
-        let (user, proof) = if self.engine.users().check_passwords() {
+        let (user, proof) = if self.service.users().check_passwords() {
             (user, Proof::Password(password))
         } else {
             (if user.is_empty() { ANYONE } else { user }, Proof::None)
         };
         let address = request.extensions().get::<Caller>().map(|caller| caller.address);
         let ip = address.map(|address| address.ip());
-        let checked = self.engine.login_from(ip, user, proof).await;
+        let checked = self.service.login_from(ip, user, proof).await;
         let session = checked.map_err(|error| {
             log::info!("{address:?} was refused: {error}");
             match error {

@@ -15,7 +15,6 @@ use prost::Message;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::engine::{Engine, Planned, Session, Sql};
 use crate::flight::handles::{Bounds, Handles};
 use crate::flight::parameters;
 use crate::flight::placeholders::numbered;
@@ -23,6 +22,7 @@ use crate::flight::results::{FlightDataStream, of_query, ready, schema_bytes};
 use crate::flight::status::unwritable;
 use crate::flight::wire_types::wire_schema;
 use crate::queries::{ErrorKind, QueryError, cancelled};
+use crate::sql::{Planned, Session, Sql, SqlService};
 use crate::users::User;
 
 /// The time for which a ticket is valid, from GetFlightInfo to DoGet.
@@ -37,7 +37,7 @@ const BYTES_MAX: usize = 8 << 20;
 /// The statements of clients, found by ticket or handle.
 #[derive(Debug)]
 pub(super) struct Statements {
-    engine: Arc<Engine>,
+    service: Arc<SqlService>,
     tickets: Handles<Statement>,
     prepared: Handles<Arc<Prepared>>,
 }
@@ -76,21 +76,21 @@ impl Prepared {
 }
 
 impl Statements {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
+    pub(super) fn new(service: Arc<SqlService>) -> Self {
         let bounds = |lifetime| Bounds {
             lifetime,
             of_user: COUNT_MAX.0,
             of_all: COUNT_MAX.1,
             bytes_of_user: BYTES_MAX,
         };
-        let lifetime = engine.limits().token_lifetime;
+        let lifetime = service.limits().token_lifetime;
         let (tickets, prepared) = (bounds(TICKET_LIFETIME), bounds(lifetime));
-        Self { engine, tickets: Handles::new(tickets), prepared: Handles::new(prepared) }
+        Self { service, tickets: Handles::new(tickets), prepared: Handles::new(prepared) }
     }
 
     /// Plans a statement without parameters.
     pub(super) async fn plan(&self, session: &Session, sql: &str) -> Result<Planned, Status> {
-        let planned = self.engine.plan(session, Sql::Text(sql)).await?;
+        let planned = self.service.plan(session, Sql::Text(sql)).await?;
         Ok(planned.bind(Vec::new())?)
     }
 
@@ -150,14 +150,14 @@ impl Statements {
         let query = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
-            query = self.engine.run(session, planned, ParamValues::List(Vec::new())) => query,
+            query = self.service.run(session, planned, ParamValues::List(Vec::new())) => query,
         };
-        Ok(of_query(&self.engine, session, query?, schema, cancel))
+        Ok(of_query(&self.service, session, query?, schema, cancel))
     }
 
     /// Whether there is a database whose tables users may change.
     pub(super) fn has_database(&self) -> bool {
-        self.engine.database().is_some()
+        self.service.database().is_some()
     }
 
     /// Executes a statement without rows as its result. Returns how many rows it has changed.
@@ -166,7 +166,7 @@ impl Statements {
             let text = "the statement has rows as its result: send it as a query";
             return Err(QueryError::new(ErrorKind::NotSupported, text).into());
         }
-        let running = self.engine.run(session, planned, ParamValues::List(Vec::new())).await?;
+        let running = self.service.run(session, planned, ParamValues::List(Vec::new())).await?;
         Ok(i64::try_from(running.changed_rows().await?).unwrap_or(i64::MAX))
     }
 
@@ -184,7 +184,7 @@ impl Statements {
         sql: &str,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         let sql = numbered(sql);
-        let planned = self.engine.plan(session, Sql::Text(&sql)).await?;
+        let planned = self.service.plan(session, Sql::Text(&sql)).await?;
         let dataset_schema = match planned.returns_rows() {
             true => schema_bytes(&wire_schema(&planned.schema))?,
             false => Bytes::new(),

@@ -19,8 +19,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::cookie::Cookies;
-use crate::engine::{Engine, LoginError, Proof};
 use crate::listen::Place;
+use crate::sql::{LoginError, Proof, SqlService};
 use crate::users::User;
 
 /// The origin of a request.
@@ -37,7 +37,7 @@ pub(super) struct SeesServers;
 /// Authenticates requests.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
-    pub(super) engine: Arc<Engine>,
+    pub(super) service: Arc<SqlService>,
     pub(super) cookies: Arc<Cookies>,
     /// Whether `/metrics` needs no login from this machine.
     pub(super) local_metrics: bool,
@@ -107,7 +107,7 @@ impl Access {
         peer: &Peer,
         headers: &HeaderMap,
     ) -> Result<(Arc<User>, Option<HeaderValue>), Response> {
-        let users = self.engine.users();
+        let users = self.service.users();
         if !users.check_passwords() {
             let user = users.find("anyone").filter(|_| is_this_machine(headers));
             let text = "without passwords, the address must be localhost or a loopback address\n";
@@ -126,7 +126,7 @@ impl Access {
         }
         let (name, password) = given.ok_or_else(log_in)?;
         let address = Some(peer.address.ip());
-        let login = self.engine.login_from(address, &name, Proof::Password(&password)).await;
+        let login = self.service.login_from(address, &name, Proof::Password(&password)).await;
         if let Err(error) = &login {
             log::info!(user = name.as_str(), address:% = peer.address; "login refused: {error}");
         }

@@ -14,7 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::DashboardState;
 use super::access::SeesServers;
-use crate::listen::{Gate, Protocol};
+use crate::listen::{ConnectionLimit, Protocol};
 use crate::queries::{Queries, Totals};
 use crate::users::Users;
 
@@ -35,10 +35,10 @@ fn text(state: &DashboardState, sees_servers: bool) -> Result<String, std::fmt::
     let report = state.manager.report();
     gauges(&mut registry, &report);
     counters(&mut registry, &report);
-    if let Some((engine, gate)) = &state.server {
-        queries(&mut registry, engine.queries());
-        clients(&mut registry, engine.users(), gate);
-        if let Some(transport) = engine.transport() {
+    if let Some((service, connection_limit)) = &state.server {
+        queries(&mut registry, service.queries());
+        clients(&mut registry, service.users(), connection_limit);
+        if let Some(transport) = service.transport() {
             let peers = transport.peers();
             ring(&mut registry, transport, &peers);
             if sees_servers {
@@ -121,12 +121,25 @@ fn queries(registry: &mut Registry, queries: &Queries) {
     time("query_run", "How long queries ran, the reading of their clients included", ran);
 }
 
-fn clients(registry: &mut Registry, users: &Users, gate: &Gate) {
-    registry.register("connections", "Connections of all protocols", count(gate.connections()));
-    registry.register("connections_limit", "The most of them", count(gate.connections_max()));
+fn clients(registry: &mut Registry, users: &Users, connection_limit: &ConnectionLimit) {
+    registry.register(
+        "connections",
+        "Connections of all protocols",
+        count(connection_limit.connections()),
+    );
+    registry.register(
+        "connections_logged_in",
+        "Those of them whose users have logged in",
+        count(connection_limit.logged_in()),
+    );
+    registry.register(
+        "connections_limit",
+        "The most that may be logged in",
+        count(connection_limit.connections_max()),
+    );
     let sent: Family<[(&str, &str); 1], Counter> = Family::default();
     for protocol in Protocol::ALL {
-        let bytes = gate.sent().of(protocol);
+        let bytes = connection_limit.sent().of(protocol);
         sent.get_or_create(&[("protocol", protocol.name())]).inc_by(bytes);
     }
     registry.register_with_unit("sent", "Sent to clients, by protocol", Unit::Bytes, sent);

@@ -40,8 +40,8 @@ use axum::routing::get;
 use coscan_runtime::BufferManager;
 use futures::Stream;
 
-use crate::engine::Engine;
-use crate::listen::Gate;
+use crate::listen::ConnectionLimit;
+use crate::sql::SqlService;
 
 pub use recorded::samples_of;
 pub use sample::{
@@ -56,8 +56,8 @@ pub use serve::HttpServer;
 pub struct DashboardState {
     feed: Arc<Feed>,
     manager: BufferManager,
-    /// The engine and the connections, if this is the dashboard of a server.
-    server: Option<(Arc<Engine>, Gate)>,
+    /// The SQL service and the connections, if this is the dashboard of a server.
+    server: Option<(Arc<SqlService>, ConnectionLimit)>,
     is_ready: Arc<AtomicBool>,
 }
 
@@ -79,11 +79,11 @@ impl DashboardState {
     /// # Panics
     /// If there is no tokio runtime here.
     #[must_use]
-    pub fn of_server(engine: Arc<Engine>, gate: Gate) -> Self {
-        let manager = engine.manager().clone();
-        let feed = Feed::of_engine(Arc::clone(&engine));
+    pub fn of_server(service: Arc<SqlService>, connection_limit: ConnectionLimit) -> Self {
+        let manager = service.manager().clone();
+        let feed = Feed::of_service(Arc::clone(&service));
         let is_ready = Arc::new(AtomicBool::new(true));
-        Self { feed, manager, server: Some((engine, gate)), is_ready }
+        Self { feed, manager, server: Some((service, connection_limit)), is_ready }
     }
 
     /// Sets the answer of `/readyz`, which tells whether the server accepts queries.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::changes::WatcherState;
 use super::sample::{LoadRow, Sample};
 use super::scheduler_snapshot::{SchedulerSnapshot, load_row};
-use crate::engine::Engine;
+use crate::sql::SqlService;
 
 /// The minimum time between two pictures.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -47,11 +47,11 @@ impl Feed {
     /// # Panics
     /// If there is no tokio runtime here.
     #[must_use]
-    pub fn of_engine(engine: Arc<Engine>) -> Arc<Self> {
-        Self::start_with(engine.manager().clone(), move || {
-            let mut picture = SchedulerSnapshot::take(engine.manager());
-            picture.add_queries(engine.queries());
-            if let Some(transport) = engine.transport() {
+    pub fn of_service(service: Arc<SqlService>) -> Arc<Self> {
+        Self::start_with(service.manager().clone(), move || {
+            let mut picture = SchedulerSnapshot::take(service.manager());
+            picture.add_queries(service.queries());
+            if let Some(transport) = service.transport() {
                 picture.add_servers(transport);
             }
             picture

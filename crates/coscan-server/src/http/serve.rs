@@ -17,10 +17,10 @@ use super::access::{Access, Peer, require_administrator, require_user};
 use super::cookie::Cookies;
 use super::{DashboardState, headers, metrics_routes, probe_routes, watch_routes};
 use crate::config::Http;
-use crate::engine::Engine;
 use crate::listen::{
-    Accepted, Certificate, Gate, MaybeTls, Protocol, StallLimit, serve_connections,
+    Accepted, Certificate, ConnectionLimit, MaybeTls, Protocol, StallLimit, serve_connections,
 };
+use crate::sql::SqlService;
 
 /// The protocol in the ALPN extension of TLS.
 const ALPN: &[u8] = b"http/1.1";
@@ -31,12 +31,12 @@ const HEAD_BYTES_MAX: usize = 32 << 10;
 /// Serves the dashboard over HTTP.
 #[derive(Debug)]
 pub struct HttpServer {
-    engine: Arc<Engine>,
+    service: Arc<SqlService>,
     state: DashboardState,
     pages: Router,
     /// The certificate. If there is one, clients must use TLS.
     certificate: Option<Arc<Certificate>>,
-    gate: Gate,
+    connection_limit: ConnectionLimit,
     stopping: CancellationToken,
     stopped: CancellationToken,
 }
@@ -50,29 +50,37 @@ impl HttpServer {
     /// # Panics
     /// If there is no tokio runtime here.
     pub fn new(
-        engine: Arc<Engine>,
+        service: Arc<SqlService>,
         settings: Http,
         certificate: Option<Arc<Certificate>>,
-        gate: Gate,
+        connection_limit: ConnectionLimit,
     ) -> io::Result<Arc<Self>> {
-        let state = DashboardState::of_server(Arc::clone(&engine), gate.clone());
+        let state = DashboardState::of_server(Arc::clone(&service), connection_limit.clone());
         let cookies = Cookies::new(certificate.is_some());
         let cookies =
             cookies.ok_or_else(|| io::Error::other("the system gives no random bytes"))?;
         let access = Access {
-            engine: Arc::clone(&engine),
+            service: Arc::clone(&service),
             cookies: Arc::new(cookies),
             local_metrics: settings.local_metrics,
         };
         let pages = pages(&state, access);
         let (stopping, stopped) = (CancellationToken::new(), CancellationToken::new());
-        Ok(Arc::new(Self { engine, state, pages, certificate, gate, stopping, stopped }))
+        Ok(Arc::new(Self {
+            service,
+            state,
+            pages,
+            certificate,
+            connection_limit,
+            stopping,
+            stopped,
+        }))
     }
 
     /// Accepts connections until the server stops.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
         let stops = [&self.stopping, &self.stopped];
-        serve_connections(Protocol::Http, listener, &self.gate, stops, |accepted| {
+        serve_connections(Protocol::Http, listener, &self.connection_limit, stops, |accepted| {
             let server = Arc::clone(&self);
             async move { server.connection(accepted).await }
         })
@@ -97,7 +105,7 @@ impl HttpServer {
 
     async fn connection(&self, accepted: Accepted) -> io::Result<()> {
         let Accepted { stream, address, place } = accepted;
-        let limits = self.engine.limits();
+        let limits = self.service.limits();
         let stream = match &self.certificate {
             None => MaybeTls::Plain(stream),
             Some(certificate) => {

@@ -9,7 +9,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{CountedStream, Gate, Place, Protocol};
+use super::{ConnectionLimit, CountedStream, Place, Protocol};
 
 /// The pause when the system accepts no more connections.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -35,13 +35,13 @@ const KEEPALIVE_RETRIES: u32 = 4;
 pub async fn serve_connections<S>(
     protocol: Protocol,
     listener: TcpListener,
-    gate: &Gate,
+    connection_limit: &ConnectionLimit,
     [stopping, stopped]: [&CancellationToken; 2],
     serve: impl Fn(Accepted) -> S,
 ) where
     S: Future<Output = io::Result<()>> + Send + 'static,
 {
-    while let Some(accepted) = accept(protocol, &listener, gate, stopping).await {
+    while let Some(accepted) = accept(protocol, &listener, connection_limit, stopping).await {
         let (address, stopped) = (accepted.address, stopped.clone());
         let place = Arc::clone(&accepted.place);
         let serving = serve(accepted);
@@ -63,7 +63,7 @@ pub async fn serve_connections<S>(
 async fn accept(
     protocol: Protocol,
     listener: &TcpListener,
-    gate: &Gate,
+    connection_limit: &ConnectionLimit,
     stopping: &CancellationToken,
 ) -> Option<Accepted> {
     loop {
@@ -74,8 +74,8 @@ async fn accept(
         match accepted {
             Ok((stream, address)) => {
                 prepare(&stream);
-                let stream = gate.sent().counting(protocol, stream);
-                let place = Arc::new(gate.enter(address.ip()));
+                let stream = connection_limit.sent().counting(protocol, stream);
+                let place = Arc::new(connection_limit.enter(address.ip()));
                 return Some(Accepted { stream, address, place });
             }
             // Too many files are open, or the client has disconnected already.

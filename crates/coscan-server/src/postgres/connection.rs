@@ -11,7 +11,6 @@ use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, Planned, Session, Sql, TextMemory};
 use crate::postgres::cancel::Registered;
 use crate::postgres::copying::Copying;
 use crate::postgres::decode::Frontend;
@@ -22,6 +21,7 @@ use crate::postgres::sqlstate::{
 };
 use crate::postgres::writer::Writer;
 use crate::queries::cancelled;
+use crate::sql::{Planned, Session, Sql, SqlService, TextMemory};
 
 /// The reason why a message cannot be answered.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl<E: Into<PgError>> From<E> for Failure {
 
 /// A connection of a user.
 pub(super) struct Connection<W> {
-    pub(super) engine: Arc<Engine>,
+    pub(super) service: Arc<SqlService>,
     pub(super) session: Session,
     pub(super) writer: Writer<W>,
     pub(super) prepared: PreparedStatements,
@@ -66,13 +66,13 @@ pub(super) struct Connection<W> {
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     pub(super) fn new(
-        engine: Arc<Engine>,
+        service: Arc<SqlService>,
         session: Session,
         writer: Writer<W>,
         registered: Registered,
     ) -> Self {
         Self {
-            engine,
+            service,
             session,
             writer,
             prepared: PreparedStatements::default(),
@@ -112,7 +112,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 () = stopping.cancelled() => {
                     return self.end(PgError::new(ADMIN_SHUTDOWN, "the server stops")).await;
                 }
-                () = idle(self.engine.limits().idle_max) => {
+                () = idle(self.service.limits().idle_max) => {
                     let text = "the connection was idle for longer than `idle_max` allows";
                     return self.end(PgError::new(IDLE_SESSION_TIMEOUT, text)).await;
                 }
@@ -124,7 +124,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                     return self.end(PgError::new(PROTOCOL_VIOLATION, error.to_string())).await;
                 }
             };
-            if !self.engine.users().is_unchanged(&self.session.user) {
+            if !self.service.users().is_unchanged(&self.session.user) {
                 let text = "the user was removed or changed; log in again";
                 return self.end(PgError::new(ADMIN_SHUTDOWN, text)).await;
             }
@@ -230,7 +230,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     }
 
     pub(super) fn stall_max(&self) -> Duration {
-        self.engine.limits().result_stall_max
+        self.service.limits().result_stall_max
     }
 
     /// Sends the error of a failed statement, and marks the transaction as failed.
@@ -259,11 +259,11 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Parses a text, unless the client asks to cancel it.
     pub(super) async fn parse_text(&mut self, text: &str) -> Result<Vec<Statement>, PgError> {
         self.text_memory = None;
-        self.text_memory = self.engine.reserve_for_statements(text)?;
+        self.text_memory = self.service.reserve_for_statements(text)?;
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(cancelled().into()),
-            parsed = self.engine.parse(&self.session, text) => Ok(parsed?),
+            parsed = self.service.parse(&self.session, text) => Ok(parsed?),
         }
     }
 
@@ -273,7 +273,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(cancelled().into()),
-            planned = self.engine.plan(&self.session, sql) => Ok(planned?),
+            planned = self.service.plan(&self.session, sql) => Ok(planned?),
         }
     }
 

@@ -5,8 +5,8 @@ use datafusion::sql::sqlparser::ast::{
     CloseCursor, Declare, FetchDirection, Statement, Value, ValueWithSpan,
 };
 
-use crate::engine::normalized;
 use crate::postgres::sqlstate::{NOT_IN_STATE, NOT_SUPPORTED, PgError, SYNTAX};
+use crate::sql::normalized;
 
 /// The lifetime of a portal, unless it is closed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use pgwire::messages::response::CommandComplete;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
-use crate::engine::RunningCopy;
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::copy_rows::CopyReader;
 use crate::postgres::copy_statements::CopyIn;
@@ -16,6 +15,7 @@ use crate::postgres::copying::{Copying, Inserting, Progress, not_inserted};
 use crate::postgres::decode::Frontend;
 use crate::postgres::sqlstate::{PgError, QUERY_CANCELED};
 use crate::queries::cancelled;
+use crate::sql::RunningCopy;
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Begins a COPY into a table, and asks for the rows.
@@ -28,7 +28,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         let RunningCopy { query, rows, columns } = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(cancelled().into()),
-            running = self.engine.copy_into(&self.session, &copy.table, &copy.columns) => running?,
+            running = self.service.copy_into(&self.session, &copy.table, &copy.columns) => running?,
         };
         let inserting = Some(Inserting(tokio::spawn(query.changed_rows())));
         let formats = vec![0; columns.fields().len()];

@@ -7,11 +7,11 @@ use pgwire::messages::copy::{CopyData, CopyDone, CopyOutResponse};
 use pgwire::messages::response::CommandComplete;
 use tokio::io::AsyncWrite;
 
-use crate::engine::Planned;
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::copy_statements::CopyOut;
 use crate::postgres::row_forms::CopyForm;
 use crate::postgres::rows::{Rows, fields};
+use crate::sql::Planned;
 
 /// The end of binary data, in place of the number of columns.
 const BINARY_TRAILER: &[u8] = &[0xff, 0xff];

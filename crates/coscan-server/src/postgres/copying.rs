@@ -4,11 +4,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::engine::Copied;
 use crate::postgres::copy_rows::CopyReader;
 use crate::postgres::decode::Frontend;
 use crate::postgres::sqlstate::{PROTOCOL_VIOLATION, PgError, QUERY_CANCELED};
 use crate::queries::{ErrorKind, QueryError};
+use crate::sql::Copied;
 
 /// A COPY into a table whose rows are being received.
 pub(super) struct Copying {

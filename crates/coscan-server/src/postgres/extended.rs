@@ -14,7 +14,6 @@ use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::Planned;
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::connection_statements::{ConnectionStatement, Lifetime, connection_statement};
 use crate::postgres::copy_statements::{Copy, copy_statement};
@@ -24,6 +23,7 @@ use crate::postgres::prepared::{Portal, Prepared, Progress, format};
 use crate::postgres::rows::{Rows, description, fields};
 use crate::postgres::sqlstate::{NOT_IN_STATE, PROTOCOL_VIOLATION, PgError, SYNTAX};
 use crate::postgres::values::values;
+use crate::sql::Planned;
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Answers a message of the extended protocol.

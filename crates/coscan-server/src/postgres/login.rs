@@ -12,7 +12,6 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::engine::{Engine, LoginError, Proof, Session};
 use crate::listen::{Certificate, CountedStream, MaybeTls};
 use crate::postgres::decode::{Frontend, Startup, decode_startup};
 use crate::postgres::frame::{ReadError, read, read_body};
@@ -21,6 +20,7 @@ use crate::postgres::sqlstate::{
     INVALID_AUTHORIZATION, INVALID_PASSWORD, PROTOCOL_VIOLATION, PgError,
 };
 use crate::postgres::startup_settings::settings;
+use crate::sql::{LoginError, Proof, Session, SqlService};
 use crate::users::{ChannelBinding, MECHANISM, MECHANISM_PLUS, Scram, ScramError};
 
 /// The maximum length of a message before a client has logged in, in bytes.
@@ -151,7 +151,7 @@ pub(super) struct Client<'a> {
 /// Logs a user in. The client is not told, so the caller has to send the answer.
 pub(super) async fn login(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    engine: &Arc<Engine>,
+    service: &Arc<SqlService>,
     client: &Client<'_>,
 ) -> Result<Session, LoginFailure> {
     let &Client { address, binding, minor, parameters } = client;
@@ -164,10 +164,10 @@ pub(super) async fn login(
     }
     let name = parameter("user").filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| refused(INVALID_AUTHORIZATION, "no user was given"))?;
-    let session = if engine.users().check_passwords() {
-        by_scram(stream, engine, address, binding, name).await?
+    let session = if service.users().check_passwords() {
+        by_scram(stream, service, address, binding, name).await?
     } else {
-        let session = engine.login(name, Proof::None).await;
+        let session = service.login(name, Proof::None).await;
         session.map_err(|error| refused(INVALID_AUTHORIZATION, error.to_string()))?
     };
     let database = parameter("database").unwrap_or(name);
@@ -180,7 +180,7 @@ pub(super) async fn login(
 
 async fn by_scram(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    engine: &Arc<Engine>,
+    service: &Arc<SqlService>,
     address: IpAddr,
     binding: Option<&[u8]>,
     name: &str,
@@ -192,7 +192,7 @@ async fn by_scram(
         }
         LoginError::TooMany(_) => refused(INVALID_AUTHORIZATION, error.to_string()),
     };
-    let failed = engine.users().failed_logins();
+    let failed = service.users().failed_logins();
     failed.check(name, Some(address)).map_err(|time| wrong(LoginError::TooMany(time)))?;
     let mechanisms = [binding.map(|_| MECHANISM_PLUS), Some(MECHANISM)];
     let mechanisms = mechanisms.into_iter().flatten().map(str::to_owned).collect();
@@ -208,7 +208,7 @@ async fn by_scram(
         }
         _ => return Err(refused(PROTOCOL_VIOLATION, "the login is not by SCRAM-SHA-256")),
     };
-    let scram = Scram::start(engine.users(), name, &initial, bound).map_err(malformed)?;
+    let scram = Scram::start(service.users(), name, &initial, bound).map_err(malformed)?;
     let server_first = Bytes::copy_from_slice(scram.server_first().as_bytes());
     send(stream, &authentication(Authentication::SASLContinue(server_first))).await?;
     let (server_final, proof) = match scram.finish(&password(stream).await?) {
@@ -216,7 +216,7 @@ async fn by_scram(
         Err(ScramError::WrongProof) => (String::new(), Proof::Wrong),
         Err(error) => return Err(malformed(error)),
     };
-    let session = engine.login_from(Some(address), name, proof).await.map_err(wrong)?;
+    let session = service.login_from(Some(address), name, proof).await.map_err(wrong)?;
     send(stream, &authentication(Authentication::SASLFinal(server_final.into()))).await?;
     Ok(session)
 }

@@ -49,8 +49,10 @@ use tokio::io::AsyncWrite;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, Session};
-use crate::listen::{Accepted, Certificate, Gate, MaybeTls, Protocol, serve_connections};
+use crate::listen::{
+    Accepted, Certificate, ConnectionLimit, MaybeTls, Protocol, serve_connections,
+};
+use crate::sql::{Session, SqlService};
 use cancel::{CancelKeys, Registered};
 use connection::Connection;
 use frame::ReadError;
@@ -79,10 +81,10 @@ const REPORTED: [&str; 10] = [
 /// Serves the PostgreSQL protocol.
 #[derive(Debug)]
 pub struct PostgresServer {
-    engine: Arc<Engine>,
+    service: Arc<SqlService>,
     /// The certificate. If there is one, clients must use TLS.
     certificate: Option<Arc<Certificate>>,
-    gate: Gate,
+    connection_limit: ConnectionLimit,
     keys: Arc<CancelKeys>,
     stopping: CancellationToken,
     stopped: CancellationToken,
@@ -93,28 +95,41 @@ impl PostgresServer {
     /// all end.
     #[must_use]
     pub fn new(
-        engine: Arc<Engine>,
+        service: Arc<SqlService>,
         certificate: Option<Arc<Certificate>>,
-        gate: Gate,
+        connection_limit: ConnectionLimit,
         stopping: CancellationToken,
         stopped: CancellationToken,
     ) -> Arc<Self> {
-        Arc::new(Self { engine, certificate, gate, keys: Arc::default(), stopping, stopped })
+        Arc::new(Self {
+            service,
+            certificate,
+            connection_limit,
+            keys: Arc::default(),
+            stopping,
+            stopped,
+        })
     }
 
     /// Accepts connections until the server stops.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
         let stops = [&self.stopping, &self.stopped];
-        serve_connections(Protocol::Postgres, listener, &self.gate, stops, |accepted| {
-            let server = Arc::clone(&self);
-            async move { server.connection(accepted).await }
-        })
+        serve_connections(
+            Protocol::Postgres,
+            listener,
+            &self.connection_limit,
+            stops,
+            |accepted| {
+                let server = Arc::clone(&self);
+                async move { server.connection(accepted).await }
+            },
+        )
         .await;
     }
 
     async fn connection(&self, accepted: Accepted) -> io::Result<()> {
         let Accepted { stream, address, place } = accepted;
-        let login_max = self.engine.limits().login_max;
+        let login_max = self.service.limits().login_max;
         let negotiating = negotiate(stream, self.certificate.as_deref());
         let (mut stream, binding, minor, parameters) =
             match tokio::time::timeout(login_max, negotiating).await? {
@@ -136,7 +151,7 @@ impl PostgresServer {
         }
         let (binding, parameters) = (binding.as_deref(), &parameters[..]);
         let client = Client { address: address.ip(), binding, minor, parameters };
-        let login = login(&mut stream, &self.engine, &client);
+        let login = login(&mut stream, &self.service, &client);
         match tokio::time::timeout(login_max, login).await? {
             Ok(session) => match place.admit(&session.user) {
                 Ok(()) => self.session(stream, session, minor).await,
@@ -154,7 +169,7 @@ impl PostgresServer {
     }
 
     async fn session(&self, stream: MaybeTls, session: Session, minor: i32) -> io::Result<()> {
-        let limits = self.engine.limits();
+        let limits = self.service.limits();
         let bytes_max = usize::try_from(limits.message_bytes_max).unwrap_or(usize::MAX);
         let (reading, writing) = tokio::io::split(stream);
         let mut writer = Writer::new(writing, limits.result_stall_max);
@@ -162,7 +177,8 @@ impl PostgresServer {
         let registered = registered.ok_or_else(|| io::Error::other("there are no random bytes"))?;
         greet(&mut writer, &session, &registered, minor)?;
         let messages = Messages::of(reading, bytes_max);
-        let mut connection = Connection::new(Arc::clone(&self.engine), session, writer, registered);
+        let mut connection =
+            Connection::new(Arc::clone(&self.service), session, writer, registered);
         connection.ready().await?;
         connection.run(messages, &self.stopping).await
     }

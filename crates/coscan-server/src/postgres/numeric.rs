@@ -6,8 +6,8 @@
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::ScalarValue;
 
-use crate::engine::decimal_digits;
 use crate::postgres::reader::{ProtocolError, Reader};
+use crate::sql::decimal_digits;
 
 const NEGATIVE: i16 = 0x4000;
 

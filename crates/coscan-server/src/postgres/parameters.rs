@@ -10,8 +10,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use pgwire::api::Type;
 
-use crate::engine::{Planned, is_list_of_oids};
 use crate::postgres::sqlstate::{INVALID_VALUE, PgError};
+use crate::sql::{Planned, is_list_of_oids};
 
 /// Casts parameters to the types that the client declares. Otherwise a parameter would have the type that it is
 /// compared with, and 1.5 could not be compared with a column of integers. Texts are not cast, since clients send texts

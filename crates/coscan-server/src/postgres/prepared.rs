@@ -8,13 +8,13 @@ use pgwire::api::Type;
 use pgwire::api::portal::Format;
 use tokio::time::Instant;
 
-use crate::engine::Planned;
 use crate::postgres::connection_statements::{ConnectionStatement, Lifetime};
 use crate::postgres::copy_statements::Copy;
 use crate::postgres::rows::Rows;
 use crate::postgres::sqlstate::{
     INVALID_CURSOR_NAME, INVALID_STATEMENT_NAME, LIMIT_EXCEEDED, PgError,
 };
+use crate::sql::Planned;
 
 /// The maximum number of statements, and of portals, of a connection.
 const COUNT_MAX: usize = 10_000;

@@ -17,12 +17,12 @@ use pgwire::error::PgWireError;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::RowDescription;
 
-use crate::engine::is_list_of_oids;
 use crate::postgres::encode::{Column, Encoded};
 use crate::postgres::row_forms::{CopyForm, RowForm};
 use crate::postgres::sqlstate::{LIMIT_EXCEEDED, NOT_SUPPORTED, PgError};
 use crate::postgres::wire_types::{wire_batch, wire_schema};
 use crate::queries::{ErrorKind, QueryError, QueryId, RunningQuery};
+use crate::sql::is_list_of_oids;
 
 /// The maximum number of columns of a result, since it is sent in 16 bits.
 const COLUMNS_MAX: usize = 32_767;

@@ -19,10 +19,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         cancel: &CancellationToken,
     ) -> Result<(usize, bool), Failure> {
         let rows_max = if rows_max == 0 { usize::MAX } else { rows_max as usize };
-        let Self { engine, session, writer, .. } = self;
+        let Self { service, session, writer, .. } = self;
         let (id, mut sent) = (rows.id(), 0);
         let cancelled = |id: QueryId| {
-            engine.queries().cancel(id, &session.user);
+            service.queries().cancel(id, &session.user);
         };
         while sent < rows_max {
             if !cancelling(cancel, id, cancelled, rows.has_more()).await? {

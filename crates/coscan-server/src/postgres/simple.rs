@@ -8,13 +8,13 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::EmptyQueryResponse;
 use tokio::io::AsyncWrite;
 
-use crate::engine::{Command, Planned};
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::connection_statements::connection_statement;
 use crate::postgres::copy_statements::{Copy, copy_statement};
 use crate::postgres::prepared::Prepared;
 use crate::postgres::rows::{Rows, description, fields};
 use crate::postgres::sqlstate::{NOT_SUPPORTED, PgError};
+use crate::sql::{Command, Planned};
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Runs all statements in a text, up to the first that fails.

@@ -8,10 +8,10 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{CommandComplete, TransactionStatus};
 use tokio::io::AsyncWrite;
 
-use crate::engine::{Command, Planned};
 use crate::postgres::connection::{Connection, Failure};
 use crate::postgres::sqlstate::{IN_FAILED_TRANSACTION, PgError};
 use crate::queries::{RunningQuery, cancelled};
+use crate::sql::{Command, Planned};
 
 impl<W: AsyncWrite + Unpin> Connection<W> {
     /// Checks that a statement is allowed. A failed transaction only accepts statements that end it.
@@ -52,7 +52,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
     ) -> Result<RunningQuery, Failure> {
         let (cancel, command) = (self.cancel_token(), planned.command);
         let ends = matches!(command, Command::Commit | Command::Rollback);
-        let run = self.engine.run(&self.session, planned, values);
+        let run = self.service.run(&self.session, planned, values);
         let run = tokio::select! {
             biased;
             () = cancel.cancelled(), if !ends => Err(cancelled()),

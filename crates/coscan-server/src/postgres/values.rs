@@ -16,11 +16,11 @@ use pgwire::api::stmt::StoredStatement;
 use pgwire::messages::extendedquery::Bind as PgBind;
 use postgres_types::Kind;
 
-use crate::engine::Planned;
 use crate::postgres::decode::Bind;
 use crate::postgres::sqlstate::{LIMIT_EXCEEDED, PROTOCOL_VIOLATION, PgError};
 use crate::postgres::text_values::{invalid, json, number, text, uuid};
 use crate::postgres::{arrays, numeric};
+use crate::sql::Planned;
 
 /// The number of elements of an array that are read at a time. Single values take much more memory than those of an
 /// array.

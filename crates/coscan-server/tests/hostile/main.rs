@@ -80,7 +80,7 @@ async fn one_user_stops_nobody_else() {
     for attack in attacks {
         attack.await.unwrap();
     }
-    timeout(HANG, running.server.engine().queries().drained()).await.unwrap();
+    timeout(HANG, running.server.sql_service().queries().drained()).await.unwrap();
     let growth = peak_bytes().saturating_sub(before);
     assert!(growth <= GROWTH_MAX, "{} MiB", growth >> 20);
 }

@@ -88,7 +88,7 @@ async fn a_cookie_stands_for_a_login_of_its_user() {
     // Root is not an administrator any more.
     let users = crate::support::Tables::users().replace("admin = true", "admin = false");
     std::fs::write(running.tables.directory.path().join("users.toml"), &users).unwrap();
-    running.server.engine().users().reload().unwrap();
+    running.server.sql_service().users().reload().unwrap();
     let demoted = get(running.http, "/", &[("cookie", cookie)]).await;
     // The file has new salts, so that the cookie does not match it.
     assert_eq!(demoted.status, 401, "{demoted:?}");

@@ -1,11 +1,10 @@
-//! Tests of the server from outside: its engine in process, and clients of each protocol.
+//! Tests of the server from outside: its SQL service in process, and clients of each protocol.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod browser;
 #[cfg(feature = "flight-sql")]
 mod clients;
 mod dashboard;
-mod engine;
 #[cfg(feature = "flight-sql")]
 mod flight;
 mod http;
@@ -14,6 +13,7 @@ mod monitoring;
 mod postgres;
 mod recorded;
 mod ring;
+mod sql;
 mod support;
 mod system_tables;
 mod tls;

@@ -31,7 +31,7 @@ async fn queries_logins_and_connections_are_counted() {
     client.simple_query("SELECT id FROM numbers").await.unwrap();
     client.simple_query("SELECT 1 / (id - id) FROM numbers").await.unwrap_err();
     assert!(running.config("ann", "wrong").connect(NoTls).await.is_err());
-    running.server.engine().queries().drained().await;
+    running.server.sql_service().queries().drained().await;
     let metrics = metrics(&running, "ann").await;
     for (name, expected) in [
         (r#"coscan_queries_ended_total{state="done"}"#, 1.0),
@@ -48,6 +48,7 @@ async fn queries_logins_and_connections_are_counted() {
     ] {
         assert_eq!(value(&metrics, name), expected, "{name} in {metrics}");
     }
+    assert!(value(&metrics, "coscan_connections_logged_in") >= 1.0, "psql's: {metrics}");
     assert!(value(&metrics, "coscan_connections") >= 2.0, "psql's and this one: {metrics}");
     assert!(value(&metrics, "coscan_read_bytes_total") > 0.0);
     let sent =

@@ -40,7 +40,7 @@ impl Pair {
         }
         let many = format!("{}/", directory.join("many").display());
         let many = ("many".to_owned(), TableLocation::from(many));
-        first.server.engine().open_tables(&BTreeMap::from([many.clone()])).await.unwrap();
+        first.server.sql_service().open_tables(&BTreeMap::from([many.clone()])).await.unwrap();
         let second = start_as(|config, _| {
             config.ring = Some(ring(directory, other, own));
             config.tables.extend([many]);

@@ -122,14 +122,14 @@ async fn a_query_sent_along_with_a_wrong_password_never_runs() {
     let messages = wire.until(b'Z').await;
     assert_eq!(code(&messages[0]).unwrap(), "28P01");
     assert_eq!(messages.len(), 1, "{messages:?}");
-    assert_eq!(running.server.engine().queries().list().len(), 0);
+    assert_eq!(running.server.sql_service().queries().list().len(), 0);
     // A query instead of a password is not run either.
     let mut wire = Wire::connect(running.at).await;
     wire.login("ann").await;
     wire.send(&framed(Some(b'Q'), b"SELECT 4711\0")).await;
     let messages = wire.until(b'Z').await;
     assert_eq!(code(messages.last().unwrap()).unwrap(), "08P01");
-    assert_eq!(running.server.engine().queries().list().len(), 0);
+    assert_eq!(running.server.sql_service().queries().list().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -191,7 +191,7 @@ async fn bytes_sent_in_clear_after_asking_for_tls_are_not_taken_for_encrypted_on
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_ends_when_its_client_goes_away() {
     let running = start_insecure(Limits::default()).await;
-    let queries = running.server.engine().queries();
+    let queries = running.server.sql_service().queries();
     for sql in [
         // The query returns rows at once, which nobody reads.
         &b"SELECT a.id FROM numbers a, numbers b, numbers c\0"[..],
@@ -213,7 +213,7 @@ async fn a_query_ends_when_its_client_goes_away() {
 async fn a_client_that_reads_nothing_is_dropped_after_a_while() {
     let limits = Limits { result_stall_max: Duration::from_millis(200), ..Limits::default() };
     let running = start_insecure(limits).await;
-    let queries = running.server.engine().queries();
+    let queries = running.server.sql_service().queries();
     let mut wire = Wire::ready(running.at).await;
     wire.send(&framed(Some(b'Q'), b"SELECT a.* FROM numbers a, numbers b, numbers c\0")).await;
     while queries.counts().0 == 0 {
@@ -272,7 +272,7 @@ async fn a_server_that_stops_lets_queries_end_and_cancels_those_that_do_not() {
     // The query must be running, since one that was not admitted yet would be refused instead of
     // cancelled.
     let is_running = |query: &QueryReport| query.state == QueryState::Running;
-    while !running.server.engine().queries().list().iter().any(is_running) {
+    while !running.server.sql_service().queries().list().iter().any(is_running) {
         tokio::task::yield_now().await;
     }
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Values that the server keeps for clients under random handles: sessions under tokens, and statements. Their number
-//! and size are bounded (`kept`).
+//! and size are bounded (`entries`).
 
-mod kept;
+mod entries;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use tonic::Status;
 
-use kept::{Entry, Kept, Key, Rank};
+use entries::{Entries, Entry, Key, Rank};
 
 const HANDLE_BYTES: usize = 32;
 
@@ -33,12 +33,12 @@ pub(super) struct Bounds {
 #[derive(Debug)]
 pub(super) struct Handles<T> {
     bounds: Bounds,
-    kept: Mutex<Kept<T>>,
+    entries: Mutex<Entries<T>>,
 }
 
 impl<T: Clone> Handles<T> {
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self { bounds, kept: Mutex::default() }
+        Self { bounds, entries: Mutex::default() }
     }
 
     /// Stores a value of a user, with its approximate bytes. Returns its handle.
@@ -49,26 +49,26 @@ impl<T: Clone> Handles<T> {
         let mut handle = [0; HANDLE_BYTES];
         let filled = SystemRandom::new().fill(&mut handle);
         filled.map_err(|_| Status::internal("the system gives no random bytes"))?;
-        let mut kept = self.lock();
-        let rank = Rank { is_unused: true, last_use: kept.next_use() };
+        let mut entries = self.lock();
+        let rank = Rank { is_unused: true, last_use: entries.next_use() };
         let entry = Entry { user: user.into(), bytes, used: Instant::now(), rank, value };
-        let expired = kept.remove_expired(self.bounds.lifetime);
-        let removed = kept.make_room(self.bounds, &entry);
-        kept.insert(key(&handle), entry);
+        let expired = entries.remove_expired(self.bounds.lifetime);
+        let removed = entries.make_room(self.bounds, &entry);
+        entries.insert(key(&handle), entry);
         // Values may be large, so they are not freed under the lock.
-        drop(kept);
+        drop(entries);
         drop((expired, removed));
         Ok(Bytes::copy_from_slice(&handle))
     }
 
     /// Changes the number of bytes of the value under a handle.
     pub(super) fn charge(&self, handle: &[u8], bytes: usize) {
-        let mut kept = self.lock();
-        if let Some(mut entry) = kept.remove(&key(handle)) {
+        let mut entries = self.lock();
+        if let Some(mut entry) = entries.remove(&key(handle)) {
             entry.bytes = bytes;
-            let removed = kept.make_room(self.bounds, &entry);
-            kept.insert(key(handle), entry);
-            drop(kept);
+            let removed = entries.make_room(self.bounds, &entry);
+            entries.insert(key(handle), entry);
+            drop(entries);
             drop(removed);
         }
     }
@@ -91,17 +91,17 @@ impl<T: Clone> Handles<T> {
 
     fn find(&self, handle: &[u8], is_right: impl Fn(&Entry<T>) -> bool, spend: bool) -> Option<T> {
         let (key, lifetime) = (key(handle), self.bounds.lifetime);
-        let mut kept = self.lock();
-        let entry = kept.get(&key)?;
+        let mut entries = self.lock();
+        let entry = entries.get(&key)?;
         if !is_right(entry) || entry.used.elapsed() >= lifetime {
             return None;
         }
-        let mut entry = kept.remove(&key)?;
+        let mut entry = entries.remove(&key)?;
         entry.used = Instant::now();
         entry.rank.is_unused &= !spend;
-        entry.rank.last_use = kept.next_use();
+        entry.rank.last_use = entries.next_use();
         let value = entry.value.clone();
-        kept.insert(key, entry);
+        entries.insert(key, entry);
         Some(value)
     }
 
@@ -113,16 +113,16 @@ impl<T: Clone> Handles<T> {
 
     /// Removes the value under a handle, if it belongs to this user.
     pub(super) fn remove_of(&self, user: &str, handle: &[u8]) {
-        let mut kept = self.lock();
-        if kept.get(&key(handle)).is_some_and(|entry| *entry.user == *user) {
-            let removed = kept.remove(&key(handle));
-            drop(kept);
+        let mut entries = self.lock();
+        if entries.get(&key(handle)).is_some_and(|entry| *entry.user == *user) {
+            let removed = entries.remove(&key(handle));
+            drop(entries);
             drop(removed);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept<T>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Entries<T>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

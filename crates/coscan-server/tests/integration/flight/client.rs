@@ -93,7 +93,7 @@ pub(crate) async fn error(client: &mut Client, sql: &str) -> FlightError {
 
 /// Completes once no query runs or waits.
 pub(crate) async fn drained(running: &Running) {
-    in_time(running.server.engine().queries().drained()).await;
+    in_time(running.server.sql_service().queries().drained()).await;
 }
 
 /// One row of numbers and a text.

@@ -56,7 +56,7 @@ async fn dropping_a_result_frees_its_slot() {
     let info = client.execute(LONG.to_owned(), None).await.unwrap();
     let _running = fetch(&mut client, &info).await;
     let mut other = login(&running, "bob").await;
-    let queries = running.server.engine().queries();
+    let queries = running.server.sql_service().queries();
     let waiting = tokio::spawn(async move { query(&mut other, "SELECT id FROM numbers").await });
     let seen = async {
         while queries.counts().1 == 0 {
@@ -82,7 +82,7 @@ async fn a_client_that_reads_nothing_holds_little_and_not_for_ever() {
     let mut rows = fetch(&mut client, &info).await;
     rows.try_next().await.unwrap().unwrap();
     drained(&running).await;
-    let reports = running.server.engine().queries().list();
+    let reports = running.server.sql_service().queries().list();
     let report = reports.last().unwrap();
     assert_eq!(report.state, QueryState::Cancelled);
     assert!(report.rows < 1_000_000, "{} rows were made for a client that reads none", report.rows);
@@ -103,7 +103,7 @@ async fn a_query_that_runs_when_the_server_stops_gives_all_its_rows() {
     let mut rows = fetch(&mut client, &info).await;
     let mut count = rows.try_next().await.unwrap().unwrap().num_rows();
     let (server, tables) = (running.server, running.tables);
-    let queries = std::sync::Arc::clone(server.engine().queries());
+    let queries = std::sync::Arc::clone(server.sql_service().queries());
     assert_eq!(queries.counts(), (1, 0));
     let stopping = tokio::spawn(server.stop(HANG, std::future::pending()));
     let mut other = client.clone();

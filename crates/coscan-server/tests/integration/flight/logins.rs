@@ -37,7 +37,7 @@ async fn calls_need_a_login_that_is_right_and_has_not_expired() {
     let users = running.tables.directory.path().join("users.toml");
     let without_ann = std::fs::read_to_string(&users).unwrap().replace("ann", "anna");
     std::fs::write(&users, without_ann).unwrap();
-    running.server.engine().users().reload().unwrap();
+    running.server.sql_service().users().reload().unwrap();
     assert_eq!(code(&error(&mut ann, "SELECT 1").await), Code::Unauthenticated);
     query(&mut login(&running, "bob").await, "SELECT 1").await;
 
@@ -57,7 +57,7 @@ async fn tickets_end_with_what_their_user_was_granted() {
     let without_admin =
         std::fs::read_to_string(&users).unwrap().replace("admin = true", "admin = false");
     std::fs::write(&users, without_admin).unwrap();
-    running.server.engine().users().reload().unwrap();
+    running.server.sql_service().users().reload().unwrap();
     let mut root = login(&running, "root").await;
     let refused = root.do_get(info.endpoint[0].ticket.clone().unwrap()).await.err().unwrap();
     assert!(refused.to_string().contains("the ticket is unknown"), "{refused}");
@@ -75,7 +75,7 @@ async fn prepared_statements_end_with_what_their_user_was_granted() {
     let less = text.replacen("tables = \"*\"", "tables = [\"numbers\"]", 1);
     assert_ne!(less, text);
     std::fs::write(&users, less).unwrap();
-    running.server.engine().users().reload().unwrap();
+    running.server.sql_service().users().reload().unwrap();
     let mut bob = login(&running, "bob").await;
     let refused = run_prepared(&mut bob, &of_bob).await.err().unwrap();
     assert_eq!(refused.code(), Code::NotFound, "{refused}");

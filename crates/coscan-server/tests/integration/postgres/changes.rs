@@ -252,7 +252,7 @@ async fn clauses_hold_or_are_refused() {
 async fn a_copy_of_a_client_that_sends_nothing_is_cancelled() {
     let (running, root) = started().await;
     let sink = root.copy_in::<_, Bytes>("COPY t FROM STDIN").await.unwrap();
-    let queries = || running.server.engine().queries().counts();
+    let queries = || running.server.sql_service().queries().counts();
     assert_eq!(queries(), (1, 0));
     root.cancel_token().cancel_query(tokio_postgres::NoTls).await.unwrap();
     in_time(async {

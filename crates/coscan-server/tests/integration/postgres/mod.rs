@@ -41,16 +41,16 @@ async fn a_result_comes_a_few_rows_at_a_time_within_a_transaction() {
         }
     }
     assert_eq!(i64::try_from(rows).unwrap(), ROWS);
-    assert_eq!(running.server.engine().queries().counts(), (0, 0));
+    assert_eq!(running.server.sql_service().queries().counts(), (0, 0));
     transaction.commit().await.unwrap();
     // An unfinished portal ends with its transaction.
     let transaction = client.transaction().await.unwrap();
     let portal = transaction.bind(LONG, &[]).await.unwrap();
     transaction.query_portal(&portal, 10).await.unwrap();
-    assert_eq!(running.server.engine().queries().counts(), (1, 0));
+    assert_eq!(running.server.sql_service().queries().counts(), (1, 0));
     transaction.commit().await.unwrap();
     client.simple_query("SELECT 1").await.unwrap();
-    assert_eq!(running.server.engine().queries().counts(), (0, 0));
+    assert_eq!(running.server.sql_service().queries().counts(), (0, 0));
 }
 
 /// The first column of a result of the simple protocol.
@@ -84,9 +84,9 @@ async fn cursors_give_rows_in_pieces_until_their_transaction_ends() {
     // The cursor ends with its transaction, and so does its query.
     client.batch_execute(&format!("BEGIN; DECLARE c CURSOR FOR {LONG}")).await.unwrap();
     assert_eq!(texts(&client, "FETCH 10 FROM c").await.unwrap().len(), 10);
-    assert_eq!(running.server.engine().queries().counts(), (1, 0));
+    assert_eq!(running.server.sql_service().queries().counts(), (1, 0));
     client.batch_execute("COMMIT").await.unwrap();
-    in_time(running.server.engine().queries().drained()).await;
+    in_time(running.server.sql_service().queries().drained()).await;
     client.batch_execute("BEGIN").await.unwrap();
     assert_eq!(texts(&client, "FETCH 1 FROM c").await, Err(SqlState::INVALID_CURSOR_NAME));
 }
@@ -109,7 +109,7 @@ async fn a_cursor_with_hold_outlives_its_transaction_if_that_is_committed() {
     client.batch_execute(&declare("D")).await.unwrap();
     assert_eq!(texts(&client, "FETCH 1 FROM d").await.unwrap(), ["0"]);
     client.batch_execute("CLOSE ALL").await.unwrap();
-    in_time(running.server.engine().queries().drained()).await;
+    in_time(running.server.sql_service().queries().drained()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -274,6 +274,6 @@ async fn many_clients_at_once_get_the_same_answers() {
     while let Some(done) = clients.join_next().await {
         done.unwrap();
     }
-    let drained = running.server.engine().queries().drained();
+    let drained = running.server.sql_service().queries().drained();
     in_time(drained).await;
 }

@@ -17,7 +17,7 @@ async fn who_connects_and_says_nothing_keeps_nobody_out() {
     let ann = running.login("ann").await;
     let cancel = ann.cancel_token();
     let query = tokio::spawn(async move { ann.query(LONG, &[]).await });
-    while running.server.engine().queries().counts().0 == 0 {
+    while running.server.sql_service().queries().counts().0 == 0 {
         tokio::task::yield_now().await;
     }
     let mut silent = Vec::new();

@@ -1,4 +1,4 @@
-//! A server's engine on a small table.
+//! A server's SQL service on a small table.
 
 pub(crate) mod http;
 pub(crate) mod server;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use arrow::array::{Int64Array, RecordBatch, StringArray};
 use coscan_runtime::{BufferManager, Options};
 use coscan_server::config::{Limits, TableLocation};
-use coscan_server::engine::Engine;
+use coscan_server::sql::SqlService;
 use coscan_server::users::{Users, Verifier, entry};
 use coscan_testing::write_parquet;
 use parquet::file::properties::WriterProperties;
@@ -71,11 +71,11 @@ impl Tables {
         [ann, bob, root].concat()
     }
 
-    pub(crate) async fn engine(&self, limits: &Limits) -> Arc<Engine> {
+    pub(crate) async fn service(&self, limits: &Limits) -> Arc<SqlService> {
         let manager = BufferManager::new(Options::with_memory_bytes(256 << 20)).unwrap();
         let users = Arc::new(Users::parse(&Self::users()).unwrap());
-        let engine = Engine::new(&manager, users, limits).unwrap();
-        engine.open_tables(&self.locations).await.unwrap();
-        Arc::new(engine)
+        let service = SqlService::new(&manager, users, limits).unwrap();
+        service.open_tables(&self.locations).await.unwrap();
+        Arc::new(service)
     }
 }

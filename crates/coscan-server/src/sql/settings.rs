@@ -1,0 +1,293 @@
+//! Settings of a session: `SET name = value`, `SHOW name`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use coscan_datafusion::SessionSettings as SharingSettings;
+use coscan_runtime::units::{parse_bytes, parse_duration};
+use datafusion::prelude::SessionConfig;
+
+use crate::queries::{ErrorKind, QueryError};
+use crate::sql::constant_settings::{
+    FIXED, WITHOUT_EFFECT, default_value, fixed_value, is_fixed_value,
+};
+use crate::sql::time_zone::arrow_zone;
+use crate::users::User;
+
+/// The settings of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    weight: Option<u32>,
+    refresh_interval: Option<Duration>,
+    sharing: Option<bool>,
+    memory_limit: Option<u64>,
+    statement_timeout: Option<Duration>,
+    time_zone: Option<String>,
+    without_effect: BTreeMap<&'static str, String>,
+}
+
+impl Settings {
+    /// The time limit of a statement.
+    #[must_use]
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        self.statement_timeout
+    }
+
+    /// The weight of queries.
+    #[must_use]
+    pub fn weight(&self, user: &User) -> u32 {
+        self.weight.unwrap_or(user.weight)
+    }
+
+    /// The maximum bytes that the operators of a query may hold.
+    #[must_use]
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.memory_limit
+    }
+
+    /// Sets a value. `None` sets the default.
+    ///
+    /// # Errors
+    /// If there is no such setting, or it cannot have this value.
+    pub fn set(&mut self, name: &str, value: Option<&str>, user: &User) -> Result<(), QueryError> {
+        let name = canonical(name);
+        let wrong = |reason: &str| {
+            let value = value.unwrap_or_default();
+            QueryError::new(
+                ErrorKind::InvalidValue,
+                format!("`{value}` is no value of {name}: {reason}"),
+            )
+        };
+        match name.as_str() {
+            "coscan.weight" => {
+                let weight: Option<u32> = parse(value).map_err(|()| wrong("write a number"))?;
+                if weight.is_some_and(|weight| weight == 0 || !user.admin && weight > user.weight) {
+                    return Err(wrong(&format!("it is between 1 and {}", user.weight)));
+                }
+                self.weight = weight;
+            }
+            "coscan.refresh_interval" => {
+                let interval =
+                    value.map(|value| humantime::parse_duration(value.trim())).transpose();
+                self.refresh_interval = interval.map_err(|_| wrong("write a time such as '5s'"))?;
+            }
+            "coscan.sharing" => {
+                if !user.admin {
+                    return Err(wrong(
+                        "only administrators set it, since memory limits do not hold without it",
+                    ));
+                }
+                let sharing = value.map(on_or_off).transpose();
+                self.sharing = sharing.map_err(|()| wrong("write on or off"))?;
+            }
+            "coscan.memory_limit" => {
+                let bytes = value.map(parse_bytes).transpose();
+                self.memory_limit = bytes.map_err(|reason| wrong(&reason))?;
+            }
+            "statement_timeout" => {
+                let timeout = value.map(milliseconds).transpose();
+                let timeout = timeout.map_err(|reason| wrong(&reason))?;
+                self.statement_timeout = timeout.filter(|timeout| !timeout.is_zero());
+            }
+            "timezone" => {
+                if let Some(zone) = value {
+                    arrow_zone(zone).ok_or_else(|| {
+                        wrong("use a name such as Europe/Amsterdam, or hours east of UTC such as 2 or -3.5")
+                    })?;
+                }
+                self.time_zone = value.map(str::to_owned);
+            }
+            name => return self.set_other(name, value, user, wrong),
+        }
+        Ok(())
+    }
+
+    fn set_other(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        user: &User,
+        wrong: impl Fn(&str) -> QueryError,
+    ) -> Result<(), QueryError> {
+        if let Some(fixed) = fixed_value(name, user) {
+            return match value.is_none_or(|value| is_fixed_value(name, value, fixed)) {
+                true => Ok(()),
+                false => Err(wrong(&format!("it is always {fixed}"))),
+            };
+        }
+        let known = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name);
+        let (known, _) = known.ok_or_else(|| unknown(name))?;
+        match value {
+            Some(value) => self.without_effect.insert(known, cut(value)),
+            None => self.without_effect.remove(known),
+        };
+        Ok(())
+    }
+
+    /// The value of a setting.
+    ///
+    /// # Errors
+    /// If there is no such setting.
+    pub fn get(&self, name: &str, user: &User) -> Result<String, QueryError> {
+        let name = canonical(name);
+        Ok(match name.as_str() {
+            "coscan.weight" => self.weight(user).to_string(),
+            "coscan.refresh_interval" => {
+                let text = |interval| humantime::format_duration(interval).to_string();
+                self.refresh_interval.map_or_else(String::new, text)
+            }
+            "coscan.sharing" => if self.sharing.unwrap_or(true) { "on" } else { "off" }.to_owned(),
+            "coscan.memory_limit" => {
+                self.memory_limit.map_or_else(String::new, |it| it.to_string())
+            }
+            "statement_timeout" => match self.statement_timeout {
+                Some(timeout) => format!("{}ms", timeout.as_millis()),
+                None => "0".to_owned(),
+            },
+            "timezone" => self.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()),
+            "session_authorization" => user.name.clone(),
+            name => {
+                let default = fixed_value(name, user).or_else(|| default_value(name, user));
+                let default = default.ok_or_else(|| unknown(name))?;
+                self.without_effect.get(name).map_or_else(|| default.to_owned(), Clone::clone)
+            }
+        })
+    }
+
+    /// All settings, by name.
+    #[must_use]
+    pub fn all(&self, user: &User) -> Vec<(String, String)> {
+        let own =
+            ["coscan.weight", "coscan.refresh_interval", "coscan.sharing", "coscan.memory_limit"];
+        let own = own.into_iter().chain(["statement_timeout", "timezone", "session_authorization"]);
+        let others = FIXED.iter().chain(&WITHOUT_EFFECT).map(|(name, _)| *name);
+        let mut all: Vec<_> = own
+            .chain(others)
+            .filter_map(|name| Some((name.to_owned(), self.get(name, user).ok()?)))
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// Applies the settings to a configuration of DataFusion.
+    pub(super) fn apply_to(&self, config: &mut SessionConfig, user: &User) {
+        let options = config.options_mut();
+        let zone = self.time_zone.as_deref().and_then(arrow_zone);
+        options.execution.time_zone = Some(zone.unwrap_or_else(|| "UTC".to_owned()));
+        if let Some(sharing) = options.extensions.get_mut::<SharingSettings>() {
+            sharing.weight = self.weight(user);
+            sharing.refresh_interval = self.refresh_interval;
+            sharing.sharing = self.sharing.unwrap_or(true);
+        }
+    }
+}
+
+/// The name of a setting, which may have several.
+fn canonical(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "time zone" | "time.zone" => "timezone".to_owned(),
+        "names" => "client_encoding".to_owned(),
+        "transaction.isolation.level" => "transaction_isolation".to_owned(),
+        _ => name,
+    }
+}
+
+/// Cuts off a value, since longer ones are of no use.
+fn cut(value: &str) -> String {
+    value[..value.floor_char_boundary(256)].to_owned()
+}
+
+fn unknown(name: &str) -> QueryError {
+    QueryError::new(
+        ErrorKind::UnknownSetting,
+        format!("there is no setting {name}; SHOW ALL lists them"),
+    )
+}
+
+fn parse<T: std::str::FromStr>(value: Option<&str>) -> Result<Option<T>, ()> {
+    value.map(|value| value.trim().parse().map_err(|_| ())).transpose()
+}
+
+/// Parses a switch, as PostgreSQL writes it.
+fn on_or_off(value: &str) -> Result<bool, ()> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err(()),
+    }
+}
+
+/// Parses a time. Plain numbers are milliseconds, as in PostgreSQL.
+fn milliseconds(value: &str) -> Result<Duration, String> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return parse_duration(&format!("{value}ms"));
+    }
+    parse_duration(value)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::users::{Users, Verifier};
+
+    #[test]
+    fn settings_are_set_shown_and_reset() {
+        let user = Users::anyone().find("ann").unwrap();
+        let mut settings = Settings::default();
+        for (name, value, shown) in [
+            ("coscan.weight", "3", "3"),
+            ("statement_timeout", "1500", "1500ms"),
+            ("Statement_Timeout", "2min", "120000ms"),
+            ("statement_timeout", "0", "0"),
+            ("coscan.sharing", "FALSE", "off"),
+            ("coscan.memory_limit", "1MiB", "1048576"),
+            ("TimeZone", "Europe/Amsterdam", "Europe/Amsterdam"),
+            ("application_name", "psql", "psql"),
+            ("client_encoding", "utf-8", "UTF8"),
+            ("client_encoding", "'utf-8'", "UTF8"),
+        ] {
+            let default = settings.get(name, &user).unwrap();
+            settings.set(name, Some(value), &user).unwrap();
+            assert_eq!(settings.get(name, &user).unwrap(), shown, "{name}");
+            if value == "3" {
+                settings.set(name, None, &user).unwrap();
+                assert_eq!(settings.get(name, &user).unwrap(), default, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn settings_of_datafusion_and_wrong_values_are_refused() {
+        let user = Users::anyone().find("ann").unwrap();
+        let mut settings = Settings::default();
+        for name in ["datafusion.runtime.memory_limit", "datafusion.execution.batch_size", "x"] {
+            let error = settings.set(name, Some("1"), &user).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::UnknownSetting, "{name}");
+        }
+        for (name, value) in [
+            ("coscan.weight", "0"),
+            ("coscan.weight", "x"),
+            ("statement_timeout", "-1"),
+            ("timezone", "Atlantis"),
+            ("client_encoding", "latin1"),
+            ("standard_conforming_strings", "off"),
+        ] {
+            let error = settings.set(name, Some(value), &user).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidValue, "{name}");
+        }
+    }
+
+    #[test]
+    fn nobody_takes_more_weight_than_granted() {
+        let verifier = Verifier::of_password("x").unwrap();
+        let users = Users::parse(&format!("[users.ann]\nverifier='{verifier}'\nweight=2"));
+        let user = users.unwrap().find("ann").unwrap();
+        let mut settings = Settings::default();
+        assert_eq!(settings.get("coscan.weight", &user).unwrap(), "2");
+        settings.set("coscan.weight", Some("1"), &user).unwrap();
+        assert!(settings.set("coscan.weight", Some("3"), &user).is_err());
+    }
+}
