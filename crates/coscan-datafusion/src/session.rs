@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::datafusion_tables::planner::SharingPlanner;
 use crate::decimals::CheaperDecimals;
-use crate::dml::rule::RewriteDml;
+use crate::dml::rewrite::RewriteDml;
 use crate::memory::SharedMemoryPool;
 use crate::optimizer::changed_rows::ChangedRows;
 use crate::optimizer::clustered_joins::CLUSTERED_JOINS;

@@ -6,8 +6,10 @@ mod merging;
 mod rates;
 mod refresh;
 mod report;
+mod section;
 mod streams;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,12 +27,15 @@ use crate::runner::EngineError;
 
 pub use report::{
     CheckpointTimes, MergingReport, OpeningReport, RateReport, RefreshReport, StreamsReport,
-    UpdatesReport, table,
+    UpdatesReport,
 };
+pub use section::{Section, UnknownSection};
 
 /// Measurements of a database of its own, in a directory that is made for them.
 #[derive(Clone, Debug)]
 pub struct Updates {
+    /// What is measured.
+    pub sections: BTreeSet<Section>,
     /// The scale factor of TPC-H.
     pub scale_factor: f64,
     /// The name and the file of each of its tables.
@@ -52,11 +57,17 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// Runs all measurements. `on_step` is told what is being measured.
+    /// Runs the measurements. `on_step` is told what is being measured, `on_section` the measures of each section.
     ///
     /// # Errors
     /// If the database cannot be written, or an answer is not that of its snapshot.
-    pub async fn run(&self, on_step: &dyn Fn(&str)) -> Result<UpdatesReport, EngineError> {
+    pub async fn run(
+        &self,
+        on_step: &dyn Fn(&str),
+        on_section: &dyn Fn(&str),
+    ) -> Result<UpdatesReport, EngineError> {
+        let has = |section| self.sections.contains(&section);
+        let mut report = UpdatesReport::default();
         let opened = Opened::new(&self.directory, self.memory_bytes, None).await?;
         on_step("loading lineitem");
         let Some((_, lineitem)) = self.tables.iter().find(|(name, _)| *name == "lineitem") else {
@@ -65,18 +76,38 @@ impl Updates {
         let load = format!("CREATE TABLE rest AS SELECT * FROM '{}'", lineitem.display());
         opened.run(&load).await?;
         opened.run("CREATE TABLE changed AS SELECT * FROM rest").await?;
-        let merging = merging::measure(&opened, self.rounds, on_step).await?;
-        on_step("a checkpoint");
-        opened.run("UPDATE changed SET l_tax = l_tax WHERE l_linenumber = 1").await?;
-        let checkpoint = opened.checkpoint("changed").await?;
-        let rates = rates::measure(&opened, self.seconds, on_step).await?;
+        if has(Section::Queries) {
+            report.merging = merging::measure(&opened, self.rounds, on_step).await?;
+            on_section(&MergingReport::table(&report.merging));
+        }
+        if has(Section::Checkpoint) {
+            on_step("a checkpoint");
+            opened.run("UPDATE changed SET l_tax = l_tax WHERE l_linenumber = 1").await?;
+            let times = opened.checkpoint("changed").await?;
+            on_section(&times.to_string());
+            report.checkpoint = Some(times);
+        }
+        if has(Section::Statements) {
+            report.rates = rates::measure(&opened, self.seconds, on_step).await?;
+            on_section(&RateReport::table(&report.rates));
+        }
         on_step("opening the database again");
         drop(opened);
         let opening = Opened::time(&self.directory, self.memory_bytes).await?;
-        on_step("streams beside changes");
-        let streams = streams::measure(self).await?;
-        let refresh = refresh::measure(self, on_step).await?;
-        Ok(UpdatesReport { merging, checkpoint, rates, opening, streams, refresh })
+        on_section(&opening.to_string());
+        report.opening = Some(opening);
+        if has(Section::Streams) {
+            on_step("streams beside changes");
+            let streams = streams::measure(self).await?;
+            on_section(&streams.to_string());
+            report.streams = Some(streams);
+        }
+        if has(Section::Refresh) {
+            let refresh = refresh::measure(self, on_step).await?;
+            on_section(&refresh.to_string());
+            report.refresh = Some(refresh);
+        }
+        Ok(report)
     }
 }
 

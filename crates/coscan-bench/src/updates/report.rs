@@ -1,22 +1,24 @@
 //! The measures, and their text.
 
+use std::fmt;
+
 use serde::Serialize;
 
-/// All measures of a run.
-#[derive(Clone, Debug, Serialize)]
+/// All measures of a run; none of sections that were left out.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct UpdatesReport {
     /// The cost of scans over changed rows.
     pub merging: Vec<MergingReport>,
     /// A checkpoint of the table with about a quarter of its rows changed.
-    pub checkpoint: CheckpointTimes,
+    pub checkpoint: Option<CheckpointTimes>,
     /// How many rows are changed in a second.
     pub rates: Vec<RateReport>,
     /// How long opening took after all these changes.
-    pub opening: OpeningReport,
+    pub opening: Option<OpeningReport>,
     /// Streams of queries beside changes.
-    pub streams: StreamsReport,
+    pub streams: Option<StreamsReport>,
     /// The streams of TPC-H beside its refresh functions.
-    pub refresh: RefreshReport,
+    pub refresh: Option<RefreshReport>,
 }
 
 /// The processor time of a query over a table with changed rows.
@@ -107,57 +109,80 @@ pub struct RefreshReport {
     pub deleted_rows: u64,
 }
 
-/// The measures as tables.
-#[must_use]
-pub fn table(report: &UpdatesReport) -> String {
-    let mut text = String::new();
-    let mut line = |line: String| text.extend([line.as_str(), "\n"]);
-    line(format!(
-        "{:<6} {:<11} {:>13} {:>12} {:>12} {:>7}",
-        "query", "changed rows", "", "at rest", "changed", "ratio"
-    ));
-    for MergingReport { query, kind, share, at_rest_s, changed_s } in &report.merging {
-        let (share, ratio) = (format!("{:.1} %", share * 100.0), changed_s / at_rest_s);
-        let (rest, changed) = (at_rest_s * 1e3, changed_s * 1e3);
-        line(format!(
-            "{query:<6} {kind:<11} {share:>13} {rest:>9.1} ms {changed:>9.1} ms {ratio:>7.3}"
-        ));
+impl MergingReport {
+    /// The costs as a table.
+    #[must_use]
+    pub fn table(reports: &[Self]) -> String {
+        let header = ["query", "changed rows", "", "at rest", "changed", "ratio"];
+        let [query, rows, none, rest, changed, ratio] = header;
+        let header =
+            format!("{query:<6} {rows:<12} {none:>12} {rest:>12} {changed:>12} {ratio:>7}");
+        let line = |Self { query, kind, share, at_rest_s, changed_s }: &Self| {
+            let (share, ratio) = (format!("{:.1} %", share * 100.0), changed_s / at_rest_s);
+            let (rest, changed) = (at_rest_s * 1e3, changed_s * 1e3);
+            format!(
+                "{query:<6} {kind:<12} {share:>12} {rest:>9.1} ms {changed:>9.1} ms {ratio:>7.3}"
+            )
+        };
+        [header].into_iter().chain(reports.iter().map(line)).collect::<Vec<_>>().join("\n")
     }
-    line(format!(
-        "\n{:<22} {:>8} {:>14} {:>14}",
-        "statement", "sessions", "statements/s", "rows/s"
-    ));
-    for RateReport { statement, sessions, statements_per_second, rows_per_second } in &report.rates
-    {
-        line(format!(
-            "{statement:<22} {sessions:>8} {statements_per_second:>14.0} {rows_per_second:>14.0}"
-        ));
+}
+
+impl RateReport {
+    /// The rates as a table.
+    #[must_use]
+    pub fn table(reports: &[Self]) -> String {
+        let [statement, sessions, statements, rows] =
+            ["statement", "sessions", "statements/s", "rows/s"];
+        let header = format!("{statement:<22} {sessions:>8} {statements:>14} {rows:>14}");
+        let line = |report: &Self| {
+            let Self { statement, sessions, statements_per_second, rows_per_second } = report;
+            format!(
+                "{statement:<22} {sessions:>8} {statements_per_second:>14.0} {rows_per_second:>14.0}"
+            )
+        };
+        [header].into_iter().chain(reports.iter().map(line)).collect::<Vec<_>>().join("\n")
     }
-    let CheckpointTimes { rows, seconds } = report.checkpoint;
-    line(format!("\ncheckpoint: {rows} rows in {seconds:.2} s"));
-    let OpeningReport { segment_bytes, seconds } = report.opening;
-    line(format!("opening: {:.0} MB of segments in {seconds:.2} s", segment_bytes as f64 / 1e6));
-    let StreamsReport {
-        streams, queries, at_rest_s, beside_s, at_rest_bytes, beside_bytes, ..
-    } = report.streams;
-    let StreamsReport { updated_rows, appended_rows, checkpoints, .. } = report.streams;
-    line(format!(
-        "{streams} streams of {queries} queries: {at_rest_s:.1} s at rest, {beside_s:.1} s beside {updated_rows} updated and \
-         {appended_rows} appended rows and {checkpoints} checkpoints ({:.2} times)",
-        beside_s / at_rest_s
-    ));
-    line(format!(
-        "read: {:.0} MB at rest, {:.0} MB beside ({:.2} times)",
-        at_rest_bytes as f64 / 1e6,
-        beside_bytes as f64 / 1e6,
-        beside_bytes as f64 / at_rest_bytes as f64
-    ));
-    let RefreshReport { streams, at_rest_s, beside_s, insert_s, delete_s, .. } = report.refresh;
-    let RefreshReport { inserted_rows, deleted_rows, .. } = report.refresh;
-    line(format!(
-        "TPC-H, {streams} streams: {at_rest_s:.1} s at rest, {beside_s:.1} s beside refresh functions ({:.2} times); RF1 {insert_s:.2} s, \
-         RF2 {delete_s:.2} s, {inserted_rows} rows inserted, {deleted_rows} deleted",
-        beside_s / at_rest_s
-    ));
-    text
+}
+
+impl fmt::Display for CheckpointTimes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "checkpoint: {} rows in {:.2} s", self.rows, self.seconds)
+    }
+}
+
+impl fmt::Display for OpeningReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let megabytes = self.segment_bytes as f64 / 1e6;
+        write!(f, "opening: {megabytes:.0} MB of segments in {:.2} s", self.seconds)
+    }
+}
+
+impl fmt::Display for StreamsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { streams, queries, at_rest_s, beside_s, at_rest_bytes, beside_bytes, .. } = self;
+        let Self { updated_rows, appended_rows, checkpoints, .. } = self;
+        let [rest, beside] = [at_rest_bytes, beside_bytes].map(|&bytes| bytes as f64 / 1e6);
+        write!(
+            f,
+            "{streams} streams of {queries} queries: {at_rest_s:.1} s at rest, {beside_s:.1} s beside {updated_rows} updated \
+             and {appended_rows} appended rows and {checkpoints} checkpoints ({:.2} times)\n\
+             read: {rest:.0} MB at rest, {beside:.0} MB beside ({:.2} times)",
+            beside_s / at_rest_s,
+            beside / rest
+        )
+    }
+}
+
+impl fmt::Display for RefreshReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { streams, at_rest_s, beside_s, insert_s, delete_s, .. } = self;
+        let Self { inserted_rows, deleted_rows, .. } = self;
+        write!(
+            f,
+            "TPC-H, {streams} streams: {at_rest_s:.1} s at rest, {beside_s:.1} s beside refresh functions ({:.2} times); RF1 \
+             {insert_s:.2} s, RF2 {delete_s:.2} s, {inserted_rows} rows inserted, {deleted_rows} deleted",
+            beside_s / at_rest_s
+        )
+    }
 }

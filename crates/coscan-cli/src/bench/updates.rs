@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use coscan_bench::metrics::write_json;
 use coscan_bench::tpch;
-use coscan_bench::updates::{Updates, table};
+use coscan_bench::updates::{Section, Updates};
 
 use super::write;
 use crate::Failure;
@@ -18,12 +18,14 @@ use crate::sizes::parse_bytes;
 /// Makes a database of its own in a temporary directory, and measures: the processor time of TPC-H Q1 and Q6 over a table of
 /// which parts of the rows are changed; statements in a second, each durable before the next; a checkpoint; opening the database
 /// again; streams of queries while their table is updated, appended to and checkpointed; and the throughput test of TPC-H
-/// beside its refresh functions RF1 and RF2. Each answer of the streams is checked against its snapshot.
+/// beside its refresh functions RF1 and RF2. Each answer of the streams is checked against its snapshot. Measures are printed
+/// as they come.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   coscan bench updates --scale 0.1                             in a minute
-  coscan bench updates --bandwidth 200MB --json updates.json   a slow device for the streams")]
+  coscan bench updates --bandwidth 200MB --json updates.json   a slow device for the streams
+  coscan bench updates --only streams,refresh                  parts of it: queries, checkpoint, statements, streams, refresh")]
 pub(super) struct UpdatesCommand {
     /// TPC-H scale factor: 1 is six million rows of lineitem
     #[arg(long, default_value_t = 1.0, value_name = "N")]
@@ -49,6 +51,9 @@ pub(super) struct UpdatesCommand {
     /// Bandwidth of the device for the streams, in bytes per second [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bandwidth: Option<u64>,
+    /// What is measured: queries, checkpoint, statements, streams, refresh [default: all]
+    #[arg(long, value_name = "PART,…", value_delimiter = ',')]
+    only: Vec<Section>,
     /// Write the measures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -65,7 +70,12 @@ impl UpdatesCommand {
         let tables = move || tpch::tables(&directory, scale_factor, &|_, _| {});
         let tables = tokio::task::spawn_blocking(tables).await??;
         let directory = data.join(format!("updates-{}.db", std::process::id()));
+        let sections = match &self.only[..] {
+            [] => Section::ALL.into(),
+            only => only.iter().copied().collect(),
+        };
         let updates = Updates {
+            sections,
             scale_factor,
             tables,
             directory: directory.clone(),
@@ -78,10 +88,10 @@ impl UpdatesCommand {
         };
         let _removed = Removed(directory);
         let bar = spinner();
-        let report = updates.run(&|step| bar.set_message(step.to_owned())).await;
+        let step = |step: &str| bar.set_message(step.to_owned());
+        let report = updates.run(&step, &|measures| bar.suspend(|| println!("{measures}\n"))).await;
         bar.finish_and_clear();
         let report = report?;
-        println!("{}", table(&report));
         write(&self.json, |path| write_json(path, std::slice::from_ref(&report)))
     }
 }

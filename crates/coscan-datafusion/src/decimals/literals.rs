@@ -39,6 +39,8 @@ fn rescaled(literal: &Expr, partner: &Expr, schema: &DFSchema) -> Option<Expr> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use datafusion::arrow::datatypes::{Field, Schema};
     use datafusion::logical_expr::{col, lit};
 

@@ -111,6 +111,8 @@ fn products(pairs: impl ExactSizeIterator<Item = (i128, i128)>) -> Option<Vec<i1
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use datafusion::config::ConfigOptions;
 
     use super::*;

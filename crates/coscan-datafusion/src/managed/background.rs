@@ -7,8 +7,8 @@ use datafusion::error::{DataFusionError, Result};
 
 use crate::error::is_of_dropped_table;
 use crate::managed::checkpoint::Checkpointed;
+use crate::managed::checkpoint_due::Extent;
 use crate::managed::database::{ManagedDatabase, WeakDatabase};
-use crate::managed::due::Extent;
 
 /// The log is cut when opening the database would replay so many bytes. If each of its rows changed one value, that takes ten
 /// seconds.

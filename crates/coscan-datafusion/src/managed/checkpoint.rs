@@ -19,8 +19,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::TryStreamExt;
 
 use crate::error::{from_database, is_of_dropped_table};
+use crate::managed::checkpoint_due::{Extent, due_parts};
 use crate::managed::database::ManagedDatabase;
-use crate::managed::due::{Extent, due_parts};
 use crate::managed::file_writer::{FileWriter, Pace};
 use crate::managed::opened_files::{OpenedFiles, changes_of};
 use crate::managed::retired_files::now;

@@ -8,9 +8,9 @@ use coscan_storage::table::Value;
 use datafusion::common::{DataFusionError, internal_err};
 use datafusion::error::Result;
 
+use crate::managed::checkpoint_due::Extent;
 use crate::managed::data_files::used_files;
 use crate::managed::database::ManagedDatabase;
-use crate::managed::due::Extent;
 use crate::managed::publisher::{PublishedFile, PublishedVersion};
 use crate::managed::table::ManagedTable;
 

@@ -5,6 +5,7 @@ mod as_plain;
 mod bloom_filters;
 mod breaker;
 mod cooperative_joins;
+mod decimals;
 mod direct;
 mod edges;
 mod engine_page;

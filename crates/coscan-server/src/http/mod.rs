@@ -20,7 +20,7 @@ mod assets;
 mod changes;
 mod cookie;
 mod headers;
-mod metrics;
+mod prometheus;
 mod recorded;
 mod sample;
 mod sampling;
@@ -117,7 +117,7 @@ pub fn probe_routes(state: DashboardState) -> Router {
 
 /// The route `/metrics`, with totals of all users.
 pub fn metrics_routes(state: DashboardState) -> Router {
-    Router::new().route("/metrics", get(metrics::answer)).with_state(state)
+    Router::new().route("/metrics", get(prometheus::answer)).with_state(state)
 }
 
 /// All other routes, which are the page and `/events`. They show the tables, columns and queries of all users.
