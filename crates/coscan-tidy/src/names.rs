@@ -14,13 +14,19 @@ const OF_OTHERS: [&str; 2] = ["BloomFilter.md", "doc/specs/thrift-compact-protoc
 
 pub(crate) fn check(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
-    for (path, text) in tree.files(&[".md", ".rs", ".toml"]) {
+    for (path, text) in tree.files(&[".md", ".rs", ".toml", ".py", ".yml"]) {
         if LEFT_OUT.iter().any(|history| path.starts_with(history)) {
             continue;
         }
         for (line, words) in words(path, text) {
-            for name in code(words).filter(|name| is_file(name) && !exists(tree, path, name)) {
-                problems.push(format!("{path}:{line}: there is no file `{name}`"));
+            let crates: Vec<_> = code(words).filter_map(crate_of).collect();
+            for name in code(words).filter(|name| is_file(name)) {
+                if !exists(tree, path, name) {
+                    problems.push(format!("{path}:{line}: there is no file `{name}`"));
+                } else if !name.contains('/') && !crates.is_empty() && !is_in(tree, &crates, name) {
+                    let crates = crates.join(", ");
+                    problems.push(format!("{path}:{line}: there is no file `{name}` in {crates}"));
+                }
             }
             for (page, heading) in cited_headings(words) {
                 let pages = tree.files(&[".md"]).filter(|(path, _)| path.ends_with(page));
@@ -59,6 +65,20 @@ fn exists(tree: &Tree, from: &str, name: &str) -> bool {
     OF_OTHERS.contains(&name) || tree.has(&format!("{in_crate}/{name}")) || tree.has_end(name)
 }
 
+/// The crate of a path, as `crates/one` of `crates/one/src/lib.rs`.
+fn crate_of(path: &str) -> Option<&str> {
+    let (name, _) = path.strip_prefix("crates/")?.split_once('/')?;
+    Some(&path[..("crates/".len() + name.len())])
+}
+
+/// Whether one of the crates that a line names has this file: a name without a folder stands for a neighbour.
+fn is_in(tree: &Tree, crates: &[&str], name: &str) -> bool {
+    let end = format!("/{name}");
+    tree.files(&ENDS).any(|(path, _)| {
+        path.ends_with(&end) && crates.iter().any(|one| path.starts_with(&format!("{one}/")))
+    })
+}
+
 /// Headings that a line cites as `PAGE.md, "Heading"`.
 fn cited_headings(line: &str) -> impl Iterator<Item = (&str, &str)> {
     line.match_indices(".md, \"").filter_map(|(at, found)| {
@@ -89,12 +109,16 @@ mod tests {
         );
         assert_eq!(check(&tree), Vec::<String>::new());
         tree.add("b.md", "text\n`list/gone.rs`\n");
+        tree.add("crates/two/src/new.rs", "");
+        tree.add("c.md", "`crates/one/src/list/`: `mod.rs`, `new.rs`, `crates/two/src/`\n");
+        tree.add("d.md", "`crates/one/src/list/mod.rs`, `new.rs`\n");
         tree.add("crates/one/src/two.rs", "fn two() {} // as in `three.rs`\n");
         assert_eq!(
             check(&tree),
             [
                 "b.md:2: there is no file `list/gone.rs`",
-                "crates/one/src/two.rs:1: there is no file `three.rs`"
+                "crates/one/src/two.rs:1: there is no file `three.rs`",
+                "d.md:1: there is no file `new.rs` in crates/one",
             ]
         );
     }

@@ -164,6 +164,7 @@ fn wrong_input_is_named_and_ends_with_a_failure() {
         (vec!["sql", "--table", &good, "-e", "SELECT nothing FROM t"], "nothing"),
         (vec!["sql", "--memory", "lots", "-e", "SELECT 1"], "200MB"),
         (vec!["bench", "streams", "--table", &good], "l_orderkey"),
+        (vec!["bench", "updates", "--only", "stream"], "choose of queries, checkpoint"),
     ];
     for (arguments, expected) in cases {
         assert_has(&failure(&run(&arguments)), &[expected]);
@@ -338,6 +339,7 @@ fn help_teaches() {
         (vec!["bench", "throughput", "--help"], "default: a quarter of all tables"),
         (vec!["bench", "flatness", "--help"], "Figure 7"),
         (vec!["bench", "partitions", "--help"], "most idle partition"),
+        (vec!["bench", "updates", "--help"], "--only streams,refresh"),
         (vec!["sim", "--help"], "virtual time"),
     ] {
         assert!(stdout(&run(&arguments)).contains(expected), "{arguments:?}");
@@ -369,6 +371,29 @@ fn demo_and_bench_report_equal_answers() {
         assert_eq!(report["queries"].as_array().unwrap().len(), 6);
         assert!(report["bytes_read"].as_u64().unwrap() > 0);
     }
+}
+
+#[test]
+fn tables_that_change_are_measured_in_parts() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (data, json) = (path("data"), path("updates.json"));
+    let bench = ["bench", "updates", "--scale", "0.01", "--data", &data, "--json", &json];
+    let numbers = "--only streams,refresh --streams 2 --queries 2";
+    let shown = stdout(&run(&[&bench[..], &words(numbers)].concat()));
+    assert_has(
+        &shown,
+        &["2 streams of 2 queries", "MB at rest", "TPC-H, 2 streams", "rows inserted"],
+    );
+    assert!(!shown.contains("statements/s"), "{shown}");
+    let text = std::fs::read_to_string(&json).unwrap();
+    let reports: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let report = &reports[0];
+    assert!(report["streams"]["updated_rows"].as_u64().unwrap() > 0, "{report}");
+    assert!(report["refresh"]["deleted_rows"].as_u64().unwrap() > 0, "{report}");
+    assert!(report["checkpoint"].is_null(), "{report}");
+    let left: Vec<_> = std::fs::read_dir(&data).unwrap().collect();
+    assert_eq!(left.len(), 8, "the database is removed: {left:?}");
 }
 
 #[test]

@@ -5,6 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use coscan_sim::Spec;
 
+/// The seeds of the long searches: those below `COSCAN_SIM_SEEDS`, or below a number that every change can afford.
+pub(crate) fn seeds(usual: u64) -> Range<u64> {
+    let from_variable = std::env::var("COSCAN_SIM_SEEDS").ok();
+    0..from_variable.and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
 /// Asserts that no seed breaks a rule, or prints what is found, lowest seeds first. Two threads search.
 #[track_caller]
 #[allow(clippy::disallowed_methods, reason = "each run is on one thread")]
