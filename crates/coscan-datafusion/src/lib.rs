@@ -54,6 +54,7 @@ mod decimals;
 mod dml;
 mod error;
 mod execution;
+mod filtering;
 mod managed;
 mod memory;
 mod operator;

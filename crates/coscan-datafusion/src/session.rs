@@ -13,6 +13,7 @@ use datafusion::prelude::SessionContext;
 use crate::datafusion_tables::planner::SharingPlanner;
 use crate::decimals::CheaperDecimals;
 use crate::dml::rewrite::RewriteDml;
+use crate::filtering::CHEAPER_FILTERS;
 use crate::memory::SharedMemoryPool;
 use crate::optimizer::changed_rows::ChangedRows;
 use crate::optimizer::clustered_joins::CLUSTERED_JOINS;
@@ -44,8 +45,8 @@ const BEFORE: [(&str, Rule); 4] = [
     ("EnsureRequirements", IN_ORDER_TASKS),
 ];
 
-/// The rule that runs after all others.
-const LAST: Rule = REMOVE_REPARTITION;
+/// The rules that run after all others.
+const LAST: [Rule; 2] = [REMOVE_REPARTITION, CHEAPER_FILTERS];
 
 /// The file type in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";
@@ -66,7 +67,7 @@ impl CoscanOptions {
     /// - INSERT, UPDATE, DELETE and MERGE change [managed tables](crate::ManagedDatabase).
     /// - Operators draw on the memory budget of the manager.
     /// - URLs without a store in the session are resolved in coscan's stores.
-    /// - Optimizer rules keep small queries in one task, and make arithmetic of decimals cheaper.
+    /// - Optimizer rules keep small queries in one task, and make filters and arithmetic of decimals cheaper.
     /// - Some wrong answers of the engine are corrected, whatever tables a query reads: filters on one of several
     ///   columns of the same name, and grouping sets of ordered tables. DELETE and UPDATE are refused where the engine
     ///   would lose their WHERE.
@@ -128,7 +129,7 @@ impl CoscanOptions {
 /// The rules of a session, with coscan's.
 fn physical_rules(existing: &[SharedRule]) -> Vec<SharedRule> {
     let before = BEFORE.iter().map(|(_, rule)| rule);
-    let ours: Vec<_> = FIRST.iter().chain(before).chain([&LAST]).map(|rule| rule.name).collect();
+    let ours: Vec<_> = FIRST.iter().chain(before).chain(&LAST).map(|rule| rule.name).collect();
     let theirs = existing.iter().filter(|rule| !ours.contains(&rule.name()));
     let sound = theirs.map(|rule| {
         let sound = SOUND_FILTER_PUSHDOWN.iter().find(|sound| sound.name == rule.name());
@@ -141,6 +142,6 @@ fn physical_rules(existing: &[SharedRule]) -> Vec<SharedRule> {
         let position = rules.iter().position(|other| other.name() == before);
         rules.insert(position.unwrap_or(rules.len()), Arc::new(rule));
     }
-    rules.push(Arc::new(LAST));
+    rules.extend(LAST.into_iter().map(|rule| Arc::new(rule) as SharedRule));
     rules
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use arrow::util::display::array_value_to_string;
 use datafusion::common::runtime::SpawnedTask;
+use datafusion::prelude::SessionContext;
 use futures::future::try_join_all;
 
 use crate::runner::EngineError;
@@ -21,8 +22,8 @@ const UPDATES_PER_SECOND: u32 = 10;
 /// Rows of each file that is appended, once a second, if the table at rest has as many.
 const APPENDED_ROWS: u64 = 70_000;
 
-/// How often checkpoints are asked for beside the streams.
-const CHECKPOINTS: u32 = 2;
+/// How often it is asked whether a checkpoint is due.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the streams at rest and beside changes, each on a database that was just opened.
 pub(super) async fn measure(updates: &Updates) -> Result<StreamsReport, EngineError> {
@@ -42,12 +43,12 @@ pub(super) async fn measure(updates: &Updates) -> Result<StreamsReport, EngineEr
             Arc::clone(&is_done),
         )),
         SpawnedTask::spawn(append(
-            Arc::clone(&opened),
+            with_new_rows(&opened, expected.appended_rows).await?,
             expected.appended_rows,
             Arc::clone(&appended),
             Arc::clone(&is_done),
         )),
-        SpawnedTask::spawn(checkpoint(Arc::clone(&opened), at_rest.seconds, Arc::clone(&is_done))),
+        SpawnedTask::spawn(checkpoint(Arc::clone(&opened), Arc::clone(&is_done))),
     ];
     let beside = run(updates, &opened, &expected).await?;
     is_done.store(true, Ordering::Relaxed);
@@ -159,45 +160,44 @@ async fn update(
     Ok(0)
 }
 
+/// A session with rows to append as `new_rows`, in memory: they come from outside.
+async fn with_new_rows(opened: &Opened, rows: u64) -> Result<SessionContext, EngineError> {
+    let context = opened.session()?;
+    let sql = format!(
+        "SELECT l_orderkey, l_partkey, l_suppkey, l_linenumber, 0 AS l_quantity, l_extendedprice, l_discount, l_tax, \
+         l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, l_shipmode, l_comment \
+         FROM rest LIMIT {rows}"
+    );
+    let new_rows = context.sql(&sql).await?.cache().await?.into_view();
+    context.register_table("new_rows", new_rows)?;
+    Ok(context)
+}
+
 /// Appends a file each second until the streams have ended.
 async fn append(
-    opened: Arc<Opened>,
+    context: SessionContext,
     rows: u64,
     appended: Arc<AtomicU64>,
     is_done: Arc<AtomicBool>,
 ) -> Result<u32, EngineError> {
-    let context = opened.session()?;
     let mut ticks = tokio::time::interval(Duration::from_secs(1));
     while !is_done.load(Ordering::Relaxed) {
         ticks.tick().await;
-        let sql = format!(
-            "INSERT INTO changed SELECT l_orderkey, l_partkey, l_suppkey, l_linenumber, 0 AS l_quantity, l_extendedprice, \
-             l_discount, l_tax, l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, \
-             l_shipmode, l_comment FROM rest LIMIT {rows}"
-        );
-        execute(&context, &sql).await?;
+        execute(&context, "INSERT INTO changed SELECT * FROM new_rows").await?;
         appended.fetch_add(rows, Ordering::Relaxed);
     }
     Ok(0)
 }
 
-/// Runs due checkpoints while the streams run. Returns how many wrote something.
-async fn checkpoint(
-    opened: Arc<Opened>,
-    seconds: f64,
-    is_done: Arc<AtomicBool>,
-) -> Result<u32, EngineError> {
+/// Runs the checkpoints that become due while the streams run, as a server does. Returns how many wrote something.
+async fn checkpoint(opened: Arc<Opened>, is_done: Arc<AtomicBool>) -> Result<u32, EngineError> {
     let mut done = 0;
-    for _ in 0..CHECKPOINTS {
-        let pause = Duration::from_secs_f64(seconds / f64::from(CHECKPOINTS + 1));
-        tokio::time::sleep(pause).await;
-        if is_done.load(Ordering::Relaxed) {
-            break;
-        }
+    let mut ticks = tokio::time::interval(CHECKPOINT_INTERVAL);
+    while !is_done.load(Ordering::Relaxed) {
+        ticks.tick().await;
         let Some(table) = opened.database.table("changed")? else {
             return Err("the table is gone".into());
         };
-        // What costs scans more than a checkpoint, as in the background of a server.
         let counts = opened.database.checkpoint_due(&table).await?;
         done += u32::from(counts.files_written + counts.files_replaced > 0);
     }

@@ -13,6 +13,7 @@ mod engine_tests;
 mod evolution;
 mod executions;
 mod filter_pushdown;
+mod filters;
 mod first_pages;
 mod floats;
 mod footers;

@@ -1,0 +1,220 @@
+//! Conditions that all have to hold.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions,
+};
+use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
+use datafusion::arrow::compute::{FilterBuilder, and, prep_null_mask_filter};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::util::bit_util;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
+
+/// If at most one in this many rows has passed the conditions before, the next one is evaluated on these rows only, as in
+/// the engine.
+const SPARSE: usize = 5;
+
+/// The conditions of an AND, in its order.
+#[derive(Debug)]
+pub(super) struct Conjunction {
+    whole: Arc<dyn PhysicalExpr>,
+    conditions: Vec<Condition>,
+}
+
+/// A condition on some columns of a batch.
+#[derive(Debug)]
+struct Condition {
+    /// Its columns are numbered among those that it reads.
+    expr: Arc<dyn PhysicalExpr>,
+    /// The columns of the batch that it reads.
+    columns: Vec<usize>,
+    schema: SchemaRef,
+}
+
+impl Conjunction {
+    /// The conditions of a predicate on rows of this schema.
+    ///
+    /// # Errors
+    /// If a condition refers to columns that are not there.
+    pub(super) fn new(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Self> {
+        let conditions = split_conjunction(predicate).into_iter();
+        let conditions =
+            conditions.map(|expr| Condition::new(expr, schema)).collect::<Result<_>>()?;
+        Ok(Self { whole: Arc::clone(predicate), conditions })
+    }
+
+    /// Whether each row of a batch meets all conditions. The result has no NULL.
+    ///
+    /// # Errors
+    /// If a condition cannot be evaluated on the rows that have met those before.
+    pub(super) fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let rows = batch.num_rows();
+        let mut passed = BooleanArray::new(BooleanBuffer::new_set(rows), None);
+        let mut passed_rows = rows;
+        for condition in &self.conditions {
+            if passed_rows == 0 {
+                break;
+            }
+            passed = if passed_rows == rows {
+                condition.evaluate(condition.columns(batch), rows)?
+            } else if passed_rows * SPARSE <= rows {
+                let filter = FilterBuilder::new(&passed).build();
+                let columns = condition.columns(batch).into_iter();
+                let columns = columns.map(|column| filter.filter(&column));
+                let columns = columns.collect::<std::result::Result<_, _>>()?;
+                scattered(&passed, &condition.evaluate(columns, passed_rows)?)
+            } else {
+                and(&passed, &condition.evaluate(condition.columns(batch), rows)?)?
+            };
+            passed_rows = passed.true_count();
+        }
+        Ok(passed)
+    }
+}
+
+impl fmt::Display for Conjunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.whole.fmt(f)
+    }
+}
+
+impl Condition {
+    fn new(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Self> {
+        let mut columns: Vec<_> = collect_columns(expr).iter().map(Column::index).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let renumbered = Arc::clone(expr).transform(|part| {
+            let Some(column) = part.downcast_ref::<Column>() else {
+                return Ok(Transformed::no(part));
+            };
+            let position = columns.partition_point(|&index| index < column.index());
+            Ok(Transformed::yes(Arc::new(Column::new(column.name(), position))))
+        })?;
+        let schema = Arc::new(schema.project(&columns)?);
+        Ok(Self { expr: renumbered.data, columns, schema })
+    }
+
+    fn columns(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+        self.columns.iter().map(|&column| Arc::clone(batch.column(column))).collect()
+    }
+
+    fn evaluate(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<BooleanArray> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        let met = self.expr.evaluate(&batch)?.into_array(rows)?;
+        let met = met.as_boolean();
+        Ok(if met.null_count() > 0 { prep_null_mask_filter(met) } else { met.clone() })
+    }
+}
+
+/// The rows that passed, less those of them that did not meet the next condition.
+fn scattered(passed: &BooleanArray, met: &BooleanArray) -> BooleanArray {
+    let rows = passed.len();
+    let mut bits = MutableBuffer::from_len_zeroed(bit_util::ceil(rows, 8));
+    let bytes = bits.as_slice_mut();
+    for (row, is_met) in passed.values().set_indices().zip(met.values()) {
+        if is_met {
+            bit_util::set_bit(bytes, row);
+        }
+    }
+    BooleanArray::new(BooleanBuffer::new(bits.into(), 0, rows), None)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use datafusion::arrow::array::{Int64Array, StringArray};
+    use datafusion::common::ScalarValue;
+    use datafusion::logical_expr::Operator;
+    use datafusion::physical_expr::expressions::{binary, col, is_null, lit};
+
+    use super::*;
+
+    const ROWS: i64 = 1000;
+
+    fn batch() -> RecordBatch {
+        let numbers = |step: i64, null: i64| -> ArrayRef {
+            let number = |row: i64| (row % null != 0).then_some(row * step % 100);
+            Arc::new((0..ROWS).map(number).collect::<Int64Array>())
+        };
+        let texts: StringArray = (0..ROWS).map(|row| Some(format!("text {}", row % 7))).collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("a", numbers(7, i64::MAX)),
+            ("b", numbers(31, 5)),
+            ("c", Arc::new(texts)),
+            ("d", numbers(13, 11)),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    }
+
+    /// Conditions that hold for few rows, for most, for all, for none, or for NULLs.
+    fn conditions(schema: &Schema) -> Vec<Arc<dyn PhysicalExpr>> {
+        let compare = |column: &str, operator, value: ScalarValue| {
+            binary(col(column, schema).unwrap(), operator, lit(value), schema).unwrap()
+        };
+        vec![
+            compare("a", Operator::Lt, 3_i64.into()),
+            compare("a", Operator::GtEq, 0_i64.into()),
+            compare("b", Operator::Gt, 20_i64.into()),
+            compare("b", Operator::Lt, 0_i64.into()),
+            compare("c", Operator::Eq, "text 3".into()),
+            is_null(col("d", schema).unwrap()).unwrap(),
+            binary(col("d", schema).unwrap(), Operator::NotEq, col("b", schema).unwrap(), schema)
+                .unwrap(),
+            lit(true),
+            lit(ScalarValue::Boolean(None)),
+        ]
+    }
+
+    #[test]
+    fn the_rows_are_those_of_the_engine() {
+        let batch = batch();
+        let schema = batch.schema();
+        let conditions = conditions(&schema);
+        let and = |left: &Arc<dyn PhysicalExpr>, right: &Arc<dyn PhysicalExpr>| {
+            binary(Arc::clone(left), Operator::And, Arc::clone(right), &schema).unwrap()
+        };
+        let mut checked = 0;
+        for first in &conditions {
+            for second in &conditions {
+                for third in &conditions {
+                    let predicate = and(&and(first, second), third);
+                    let conjunction = Conjunction::new(&predicate, &schema).unwrap();
+                    for part in [batch.clone(), batch.slice(3, 500), batch.slice(9, 0)] {
+                        let expected = predicate.evaluate(&part).unwrap();
+                        let expected = expected.into_array(part.num_rows()).unwrap();
+                        let expected = prep_null_mask_filter(expected.as_boolean());
+                        let ours = conjunction.evaluate(&part).unwrap();
+                        assert_eq!(ours.values(), expected.values(), "{predicate}");
+                        assert_eq!(ours.null_count(), 0);
+                        checked += usize::from(ours.true_count() > 0);
+                    }
+                }
+            }
+        }
+        assert!(checked > 100, "{checked} predicates hold for some rows");
+    }
+
+    #[test]
+    fn conditions_after_a_sparse_one_see_its_rows_only() {
+        let batch = batch();
+        let schema = batch.schema();
+        let column = |name| col(name, &schema).unwrap();
+        let sparse = binary(column("a"), Operator::Eq, lit(1_i64), &schema).unwrap();
+        // Fails for all rows where a is 0, as the first one is.
+        let quotient = binary(lit(1_i64), Operator::Divide, column("a"), &schema).unwrap();
+        let fails = binary(quotient, Operator::Gt, lit(0_i64), &schema).unwrap();
+        let alone = Conjunction::new(&fails, &schema).unwrap();
+        assert!(alone.evaluate(&batch).is_err());
+        let predicate = binary(sparse, Operator::And, fails, &schema).unwrap();
+        let conjunction = Conjunction::new(&predicate, &schema).unwrap();
+        assert_eq!(conjunction.evaluate(&batch).unwrap().true_count(), 10);
+    }
+}
