@@ -38,6 +38,11 @@ pub(crate) trait Operator: Clone + fmt::Debug + Send + Sync + 'static {
     /// The fields in EXPLAIN, such as `tasks=4`. A plan that is drawn as a tree shows the first one only.
     fn fields(&self, inputs: &[Plan]) -> Vec<String>;
 
+    /// The engine's operator in whose place it is, if there is one. It then has that one's text in EXPLAIN and statistics.
+    fn replaced(&self) -> Option<&Plan> {
+        None
+    }
+
     /// The distribution that it needs of each input.
     fn distributions(&self, inputs: &[Plan]) -> Vec<Distribution> {
         vec![Distribution::UnspecifiedDistribution; inputs.len()]
@@ -84,6 +89,9 @@ pub(crate) fn only_input(inputs: &[Plan]) -> Result<&Plan> {
 
 impl<O: Operator> DisplayAs for OperatorExec<O> {
     fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(replaced) = self.operator.replaced() {
+            return replaced.fmt_as(kind, f);
+        }
         let fields = self.operator.fields(&self.inputs);
         match (kind, fields.first()) {
             (DisplayFormatType::TreeRender, None) => Ok(()),
@@ -131,6 +139,9 @@ impl<O: Operator> ExecutionPlan for OperatorExec<O> {
     }
 
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        if let Some(replaced) = self.operator.replaced() {
+            return replaced.child_stats_requests(partition);
+        }
         let request = || if O::KEEPS_ROWS { ChildStats::At(partition) } else { ChildStats::Skip };
         self.inputs.iter().map(|_| request()).collect()
     }
@@ -138,8 +149,11 @@ impl<O: Operator> ExecutionPlan for OperatorExec<O> {
     fn statistics_from_inputs(
         &self,
         inputs: &[Arc<Statistics>],
-        _: &StatisticsArgs,
+        arguments: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
+        if let Some(replaced) = self.operator.replaced() {
+            return replaced.statistics_from_inputs(inputs, arguments);
+        }
         Ok(match inputs {
             [input] if O::KEEPS_ROWS => Arc::clone(input),
             _ => Arc::new(Statistics::new_unknown(&self.schema())),

@@ -11,7 +11,6 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionContext;
 
 use crate::datafusion_tables::planner::SharingPlanner;
-use crate::decimals::CheaperDecimals;
 use crate::dml::rewrite::RewriteDml;
 use crate::filtering::CHEAPER_FILTERS;
 use crate::memory::SharedMemoryPool;
@@ -67,7 +66,7 @@ impl CoscanOptions {
     /// - INSERT, UPDATE, DELETE and MERGE change [managed tables](crate::ManagedDatabase).
     /// - Operators draw on the memory budget of the manager.
     /// - URLs without a store in the session are resolved in coscan's stores.
-    /// - Optimizer rules keep small queries in one task, and make filters and arithmetic of decimals cheaper.
+    /// - An optimizer rule keeps small queries in one task; filters and arithmetic of decimals become cheaper.
     /// - Some wrong answers of the engine are corrected, whatever tables a query reads: filters on one of several
     ///   columns of the same name, and grouping sets of ordered tables. DELETE and UPDATE are refused where the engine
     ///   would lose their WHERE.
@@ -98,9 +97,7 @@ impl CoscanOptions {
         let mut existing = state.clone();
         let rules = physical_rules(existing.physical_optimizers());
         let mut logical_rules = existing.optimizers().to_vec();
-        logical_rules
-            .retain(|rule| ![CheaperDecimals::NAME, ChangedRows::NAME].contains(&rule.name()));
-        logical_rules.push(Arc::new(CheaperDecimals));
+        logical_rules.retain(|rule| rule.name() != ChangedRows::NAME);
         logical_rules.push(Arc::new(ChangedRows));
         existing.config_mut().set_extension(Arc::new(self));
         SessionSettings::add_to(existing.config_mut());

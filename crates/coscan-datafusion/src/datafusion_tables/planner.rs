@@ -1,5 +1,5 @@
-//! A planner that gives a statement one snapshot of each table, and shares the engine's own tables of Parquet files:
-//! `register_parquet`, `read_parquet`, names of files in SQL.
+//! A planner that gives a statement one snapshot of each table, makes its arithmetic cheaper, and shares the engine's own
+//! tables of Parquet files: `register_parquet`, `read_parquet`, names of files in SQL.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::datafusion_tables::listing_table::SharedListingTable;
+use crate::decimals::cheaper;
 use crate::options::CoscanOptions;
 use crate::pinning::pin_tables;
 use crate::settings::NotShared;
@@ -74,6 +75,8 @@ impl QueryPlanner for SharingPlanner {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let pinned = pin_tables(logical_plan, session).await?;
         let logical_plan = pinned.as_ref().unwrap_or(logical_plan);
+        let cheaper = cheaper(logical_plan)?;
+        let logical_plan = cheaper.as_ref().unwrap_or(logical_plan);
         if let Some(reason) = not_shared(logical_plan)?
             && let Some(state) = session.as_any().downcast_ref::<SessionState>()
         {

@@ -1,5 +1,7 @@
-//! Cheaper arithmetic of decimals: a rule of the logical optimizer, with the values, types and errors that the engine's own
-//! expressions give.
+//! Cheaper arithmetic of decimals, with the values, types and errors of the engine's own expressions.
+//!
+//! Plans are rewritten once, when they are optimized: rules of the optimizer know what a product is, and would neither look
+//! through a function nor move conditions with it as they do.
 
 mod literals;
 mod product;
@@ -10,47 +12,40 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// Gives [literals](literals) the scale of their partners, and multiplies [64-bit values](product) as such. It must run
-/// after the rules that fold casts of literals.
-#[derive(Debug)]
-pub(crate) struct CheaperDecimals;
-
-impl CheaperDecimals {
-    pub(crate) const NAME: &'static str = "coscan_cheaper_decimals";
+/// A plan in which [literals] have the scale of their partners, and [64-bit values](product) are multiplied as such. `None` if
+/// it has no such arithmetic.
+///
+/// # Errors
+/// If the plan is malformed.
+pub(crate) fn cheaper(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let mut has_any = false;
+    plan.apply_with_subqueries(|plan| {
+        has_any = has_any || has_arithmetic(plan)?;
+        Ok(if has_any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !has_any {
+        return Ok(None);
+    }
+    let changed = plan.clone().transform_up_with_subqueries(cheaper_node)?;
+    Ok(changed.transformed.then_some(changed.data))
 }
 
-impl OptimizerRule for CheaperDecimals {
-    fn name(&self) -> &str {
-        Self::NAME
+fn cheaper_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if plan.inputs().is_empty() || !has_arithmetic(&plan)? {
+        return Ok(Transformed::no(plan));
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
-
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _: &dyn OptimizerConfig,
-    ) -> Result<Transformed<LogicalPlan>> {
-        // Most plans have no arithmetic: their columns are not looked at.
-        if plan.inputs().is_empty() || !has_arithmetic(&plan)? {
-            return Ok(Transformed::no(plan));
+    let schema = merge_schema(&plan.inputs());
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expr| {
+        // An alias would hide that these are several groupings.
+        if matches!(expr, Expr::GroupingSet(_)) {
+            return Ok(Transformed::no(expr));
         }
-        let schema = merge_schema(&plan.inputs());
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let rewritten = expr.transform_up(|expr| Ok(cheaper(expr, &schema)))?;
-            Ok(rewritten.update_data(|expr| name.restore(expr)))
-        })
-    }
+        let name = names.save(&expr);
+        let rewritten = expr.transform_up(|expr| Ok(cheaper_expr(expr, &schema)))?;
+        Ok(rewritten.update_data(|expr| name.restore(expr)))
+    })
 }
 
 fn has_arithmetic(plan: &LogicalPlan) -> Result<bool> {
@@ -63,16 +58,11 @@ fn has_arithmetic(plan: &LogicalPlan) -> Result<bool> {
 }
 
 fn is_arithmetic(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::BinaryExpr(BinaryExpr {
-            op: Operator::Plus | Operator::Minus | Operator::Multiply,
-            ..
-        })
-    )
+    let Expr::BinaryExpr(BinaryExpr { op, .. }) = expr else { return false };
+    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply)
 }
 
-fn cheaper(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn cheaper_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::BinaryExpr(binary) = &expr else { return Transformed::no(expr) };
     let cheaper = literals::with_equal_scales(binary, schema);
     match cheaper.or_else(|| product::of_decimals(binary, schema)) {

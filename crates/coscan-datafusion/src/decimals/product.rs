@@ -17,6 +17,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr_common::datum::apply;
 
+/// The values after which it is asked whether one has more than 64 bits: a column of large values costs one block in vain.
+const BLOCK: usize = 256;
+
 static PRODUCT: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(DecimalProduct::new())));
 
@@ -62,6 +65,10 @@ impl ScalarUDFImpl for DecimalProduct {
         Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, is_nullable)))
     }
 
+    fn is_strict(&self) -> bool {
+        true
+    }
+
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [left, right] = &arguments.args[..] else {
             return internal_err!("a product has two factors");
@@ -98,15 +105,21 @@ fn of_scalar(array: &ArrayRef, scalar: &ScalarValue) -> Option<Values> {
     Some((products(pairs)?, array.nulls().cloned()))
 }
 
-fn products(pairs: impl ExactSizeIterator<Item = (i128, i128)>) -> Option<Vec<i128>> {
-    let mut have_64_bits = true;
-    let product = |(left, right): (i128, i128)| {
-        let (short_left, short_right) = (left as i64, right as i64);
-        have_64_bits &= i128::from(short_left) == left && i128::from(short_right) == right;
-        i128::from(short_left) * i128::from(short_right)
-    };
-    let products = pairs.map(product).collect();
-    have_64_bits.then_some(products)
+fn products(mut pairs: impl ExactSizeIterator<Item = (i128, i128)>) -> Option<Vec<i128>> {
+    let mut products = Vec::with_capacity(pairs.len());
+    while pairs.len() > 0 {
+        let mut have_64_bits = true;
+        let product = |(left, right): (i128, i128)| {
+            let (short_left, short_right) = (left as i64, right as i64);
+            have_64_bits &= i128::from(short_left) == left && i128::from(short_right) == right;
+            i128::from(short_left) * i128::from(short_right)
+        };
+        products.extend(pairs.by_ref().take(BLOCK).map(product));
+        if !have_64_bits {
+            return None;
+        }
+    }
+    Some(products)
 }
 
 #[cfg(test)]

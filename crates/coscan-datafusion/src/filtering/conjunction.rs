@@ -1,14 +1,10 @@
 //! Conditions that all have to hold.
 
-use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions,
-};
+use datafusion::arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
 use datafusion::arrow::compute::{FilterBuilder, and, prep_null_mask_filter};
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::util::bit_util;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -23,7 +19,6 @@ const SPARSE: usize = 5;
 /// The conditions of an AND, in its order.
 #[derive(Debug)]
 pub(super) struct Conjunction {
-    whole: Arc<dyn PhysicalExpr>,
     conditions: Vec<Condition>,
 }
 
@@ -34,22 +29,21 @@ struct Condition {
     expr: Arc<dyn PhysicalExpr>,
     /// The columns of the batch that it reads.
     columns: Vec<usize>,
-    schema: SchemaRef,
 }
 
 impl Conjunction {
-    /// The conditions of a predicate on rows of this schema.
+    /// The conditions of a predicate.
     ///
     /// # Errors
-    /// If a condition refers to columns that are not there.
-    pub(super) fn new(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Self> {
+    /// If its columns cannot be numbered anew.
+    pub(super) fn new(predicate: &Arc<dyn PhysicalExpr>) -> Result<Self> {
         let conditions = split_conjunction(predicate).into_iter();
-        let conditions =
-            conditions.map(|expr| Condition::new(expr, schema)).collect::<Result<_>>()?;
-        Ok(Self { whole: Arc::clone(predicate), conditions })
+        let conditions = conditions.map(Condition::new).collect::<Result<_>>()?;
+        Ok(Self { conditions })
     }
 
-    /// Whether each row of a batch meets all conditions. The result has no NULL.
+    /// Whether each row of a batch meets all conditions. The result has no NULL. A condition is never evaluated on rows on
+    /// which the engine would not evaluate it; behind one that is NULL for some rows, it is on fewer.
     ///
     /// # Errors
     /// If a condition cannot be evaluated on the rows that have met those before.
@@ -62,15 +56,13 @@ impl Conjunction {
                 break;
             }
             passed = if passed_rows == rows {
-                condition.evaluate(condition.columns(batch), rows)?
+                condition.evaluate(&condition.columns(batch)?)?
             } else if passed_rows * SPARSE <= rows {
                 let filter = FilterBuilder::new(&passed).build();
-                let columns = condition.columns(batch).into_iter();
-                let columns = columns.map(|column| filter.filter(&column));
-                let columns = columns.collect::<std::result::Result<_, _>>()?;
-                scattered(&passed, &condition.evaluate(columns, passed_rows)?)
+                let columns = filter.filter_record_batch(&condition.columns(batch)?)?;
+                scattered(&passed, &condition.evaluate(&columns)?)
             } else {
-                and(&passed, &condition.evaluate(condition.columns(batch), rows)?)?
+                and(&passed, &condition.evaluate(&condition.columns(batch)?)?)?
             };
             passed_rows = passed.true_count();
         }
@@ -78,14 +70,8 @@ impl Conjunction {
     }
 }
 
-impl fmt::Display for Conjunction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.whole.fmt(f)
-    }
-}
-
 impl Condition {
-    fn new(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Self> {
+    fn new(expr: &Arc<dyn PhysicalExpr>) -> Result<Self> {
         let mut columns: Vec<_> = collect_columns(expr).iter().map(Column::index).collect();
         columns.sort_unstable();
         columns.dedup();
@@ -96,18 +82,15 @@ impl Condition {
             let position = columns.partition_point(|&index| index < column.index());
             Ok(Transformed::yes(Arc::new(Column::new(column.name(), position))))
         })?;
-        let schema = Arc::new(schema.project(&columns)?);
-        Ok(Self { expr: renumbered.data, columns, schema })
+        Ok(Self { expr: renumbered.data, columns })
     }
 
-    fn columns(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
-        self.columns.iter().map(|&column| Arc::clone(batch.column(column))).collect()
+    fn columns(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        Ok(batch.project(&self.columns)?)
     }
 
-    fn evaluate(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<BooleanArray> {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
-        let met = self.expr.evaluate(&batch)?.into_array(rows)?;
+    fn evaluate(&self, columns: &RecordBatch) -> Result<BooleanArray> {
+        let met = self.expr.evaluate(columns)?.into_array(columns.num_rows())?;
         let met = met.as_boolean();
         Ok(if met.null_count() > 0 { prep_null_mask_filter(met) } else { met.clone() })
     }
@@ -130,7 +113,8 @@ fn scattered(passed: &BooleanArray, met: &BooleanArray) -> BooleanArray {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use datafusion::arrow::array::{Int64Array, StringArray};
+    use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray};
+    use datafusion::arrow::datatypes::Schema;
     use datafusion::common::ScalarValue;
     use datafusion::logical_expr::Operator;
     use datafusion::physical_expr::expressions::{binary, col, is_null, lit};
@@ -186,7 +170,7 @@ mod tests {
             for second in &conditions {
                 for third in &conditions {
                     let predicate = and(&and(first, second), third);
-                    let conjunction = Conjunction::new(&predicate, &schema).unwrap();
+                    let conjunction = Conjunction::new(&predicate).unwrap();
                     for part in [batch.clone(), batch.slice(3, 500), batch.slice(9, 0)] {
                         let expected = predicate.evaluate(&part).unwrap();
                         let expected = expected.into_array(part.num_rows()).unwrap();
@@ -211,10 +195,10 @@ mod tests {
         // Fails for all rows where a is 0, as the first one is.
         let quotient = binary(lit(1_i64), Operator::Divide, column("a"), &schema).unwrap();
         let fails = binary(quotient, Operator::Gt, lit(0_i64), &schema).unwrap();
-        let alone = Conjunction::new(&fails, &schema).unwrap();
+        let alone = Conjunction::new(&fails).unwrap();
         assert!(alone.evaluate(&batch).is_err());
         let predicate = binary(sparse, Operator::And, fails, &schema).unwrap();
-        let conjunction = Conjunction::new(&predicate, &schema).unwrap();
+        let conjunction = Conjunction::new(&predicate).unwrap();
         assert_eq!(conjunction.evaluate(&batch).unwrap().true_count(), 10);
     }
 }

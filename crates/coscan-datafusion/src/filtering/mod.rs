@@ -1,12 +1,12 @@
 //! Cheaper filters. In place of the engine's operator, [`Filter`] evaluates the conditions of an AND each on the columns that it
-//! reads ([`conjunction`]), and copies the rows that pass once.
+//! reads ([`conjunction`]).
 
 mod conjunction;
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
-use datafusion::arrow::compute::BatchCoalescer;
+use datafusion::arrow::compute::{BatchCoalescer, filter_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNode;
@@ -38,12 +38,12 @@ fn cheaper(plan: &Plan) -> Changed {
     if is_dynamic || filter.fetch().is_some() {
         return Ok(None);
     }
-    let condition = Conjunction::new(filter.predicate(), &filter.input().schema())?;
+    let condition = Conjunction::new(filter.predicate())?;
     let operator = Filter { of_engine: Arc::clone(plan), condition: Arc::new(condition) };
     Ok(Some(Arc::new(OperatorExec::above(operator, vec![Arc::clone(filter.input())])?)))
 }
 
-/// A filter with the properties of the engine's operator.
+/// A filter with the properties, text and statistics of the engine's operator.
 #[derive(Clone, Debug)]
 struct Filter {
     of_engine: Plan,
@@ -67,15 +67,12 @@ impl Operator for Filter {
         Ok(Arc::clone(of_engine.properties()))
     }
 
-    fn fields(&self, inputs: &[Plan]) -> Vec<String> {
-        let mut fields = vec![self.condition.to_string()];
-        if let (Some(projection), [input]) = (self.projection(), inputs) {
-            let schema = input.schema();
-            let column = |&index: &usize| format!("{}@{index}", schema.field(index).name());
-            let columns: Vec<_> = projection.iter().map(column).collect();
-            fields.push(format!("projection=[{}]", columns.join(", ")));
-        }
-        fields
+    fn fields(&self, _: &[Plan]) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn replaced(&self) -> Option<&Plan> {
+        Some(&self.of_engine)
     }
 
     fn execute(
@@ -149,6 +146,7 @@ impl Filtering {
             Some(projection) => batch.project(projection)?,
             None => batch.clone(),
         };
-        Ok(self.passed.push_batch_with_filter(columns, &passes)?)
+        // Pushing with the filter would keep the texts of all rows: views would refer to their buffers.
+        Ok(self.passed.push_batch(filter_record_batch(&columns, &passes)?)?)
     }
 }

@@ -102,3 +102,31 @@ async fn plans_show_the_cheaper_arithmetic() {
     assert!(!explain(&engine, sql).await.contains("decimal_product"));
     assert_eq!(run(&coscan, "SELECT 1.5 * 2 AS x").await, ["3.0"]);
 }
+
+#[tokio::test]
+async fn rules_of_the_optimizer_see_products() {
+    let (_data, contexts) = contexts().await;
+    let rolled_up = ["ROLLUP (price * discount)", "CUBE (price * discount, wide)"];
+    for by in rolled_up.into_iter().chain(["GROUPING SETS ((price * discount), ())"]) {
+        let sql = format!("SELECT price * discount, count(*) FROM t GROUP BY {by}");
+        let mut rows = Vec::new();
+        for context in &contexts {
+            let mut of_context = run(context, &sql).await;
+            of_context.sort();
+            rows.push(of_context);
+        }
+        assert_eq!(rows[0], rows[1], "{by}");
+    }
+    let outer = "EXPLAIN SELECT a.price FROM t a LEFT JOIN t b ON a.price = b.price \
+                 JOIN t c ON a.discount = c.discount WHERE b.wide * b.discount > 1";
+    for context in &contexts {
+        let plan = explain(context, outer).await;
+        assert!(!plan.contains("Left Join"), "{plan}");
+        for filter in ["price * discount > 1", "discount + 1 > 1.05"] {
+            let sql = format!("EXPLAIN SELECT price FROM t WHERE {filter}");
+            let plan = explain(context, &sql).await;
+            let line = plan.lines().find(|line| line.contains("partial_filters")).unwrap();
+            assert_eq!(line.matches(" > ").count(), 1, "{line}");
+        }
+    }
+}
