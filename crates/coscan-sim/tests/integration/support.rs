@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use coscan_sim::Spec;
 
 /// The seeds of the long searches: those below `COSCAN_SIM_SEEDS`, or below a number that every change can afford.
+#[allow(clippy::disallowed_methods, reason = "a test takes no arguments")]
 pub(crate) fn seeds(usual: u64) -> Range<u64> {
     let from_variable = std::env::var("COSCAN_SIM_SEEDS").ok();
     0..from_variable.and_then(|text| text.parse().ok()).unwrap_or(usual)
