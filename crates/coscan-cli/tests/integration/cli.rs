@@ -155,7 +155,7 @@ fn wrong_input_is_named_and_ends_with_a_failure() {
     let good = format!("t={path}");
     let absent = table(&directory.path().join("absent.parquet"));
     let (empty, text) = (table(&empty), table(&text));
-    let cases: [(Vec<&str>, &str); 8] = [
+    let cases: [(Vec<&str>, &str); 9] = [
         (vec!["sql", "--table", &absent, "-e", "SELECT 1"], "absent.parquet"),
         (vec!["sql", "--table", &empty, "-e", "SELECT 1"], "empty"),
         (vec!["sql", "--table", &text, "-e", "SELECT 1"], "is not a Parquet file"),
