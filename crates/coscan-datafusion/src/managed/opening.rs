@@ -2,9 +2,10 @@
 
 use std::path::Path as SystemPath;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use coscan_database::Database;
-use coscan_database::wal::{Disk, GroupCommit, LocalDisk, LogOptions};
+use coscan_database::wal::{Disk, GroupCommit, LocalDisk, LogError, LogOptions};
+use coscan_database::{Database, Error};
 use coscan_storage::table::Value;
 use datafusion::common::{DataFusionError, exec_err};
 use datafusion::error::Result;
@@ -18,6 +19,10 @@ use crate::managed::encoding::{VALUES, schema_of};
 use crate::managed::opened_files::fits_columns;
 use crate::managed::publisher::{DatabaseDirectory, Publishing};
 use crate::options::CoscanOptions;
+
+/// How often, and for how long, it is tried to open a database that is locked.
+const LOCK_WAIT: Duration = Duration::from_millis(10);
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(1);
 
 impl ManagedDatabase {
     /// Opens the database of a directory. If there is none, it is created, and so is the directory. One process has it open
@@ -50,9 +55,10 @@ impl ManagedDatabase {
             let share = move |log| {
                 GroupCommit::with_executor(log, move |job| drop(runtime.spawn_blocking(job)))
             };
-            let options = LogOptions::default();
-            let versions = Database::open_with(Arc::clone(&disk), options, VALUES, share);
-            let versions = versions.map_err(from_database)?;
+            let open = || {
+                Database::open_with(Arc::clone(&disk), LogOptions::default(), VALUES, share.clone())
+            };
+            let versions = once_unlocked(open).map_err(from_database)?;
             check_versions(&versions)?;
             remove_unused(&*disk, &versions)?;
             Ok::<_, DataFusionError>((directory, disk, versions))
@@ -77,6 +83,19 @@ impl ManagedDatabase {
         let has_background = options.background;
         let database = Self::new(coscan, options, versions, files, publishing, name);
         Ok(if has_background { run_in_background(database) } else { database })
+    }
+}
+
+/// Opens a database, and waits for a moment if it is locked: the last write of one that was just closed may still be ending.
+fn once_unlocked<V>(open: impl Fn() -> Result<V, Error>) -> Result<V, Error> {
+    let started = Instant::now();
+    loop {
+        match open() {
+            Err(Error::Log(LogError::Locked { .. })) if started.elapsed() < LOCK_WAIT_MAX => {
+                std::thread::sleep(LOCK_WAIT);
+            }
+            opened => return opened,
+        }
     }
 }
 
