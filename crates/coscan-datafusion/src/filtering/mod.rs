@@ -5,10 +5,9 @@ mod conjunction;
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{BooleanArray, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::{BatchCoalescer, filter_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -39,21 +38,21 @@ fn cheaper(plan: &Plan) -> Changed {
         return Ok(None);
     }
     let condition = Conjunction::new(filter.predicate())?;
-    let operator = Filter { of_engine: Arc::clone(plan), condition: Arc::new(condition) };
+    let operator = Filter { replaced: Arc::clone(plan), condition: Arc::new(condition) };
     Ok(Some(Arc::new(OperatorExec::above(operator, vec![Arc::clone(filter.input())])?)))
 }
 
 /// A filter with the properties, text and statistics of the engine's operator.
 #[derive(Clone, Debug)]
 struct Filter {
-    of_engine: Plan,
+    replaced: Plan,
     condition: Arc<Conjunction>,
 }
 
 impl Filter {
     /// The columns of the input that it passes on, if not all.
     fn projection(&self) -> Option<&[usize]> {
-        self.of_engine.downcast_ref::<FilterExec>()?.projection().as_deref()
+        self.replaced.downcast_ref::<FilterExec>()?.projection().as_deref()
     }
 }
 
@@ -63,8 +62,8 @@ impl Operator for Filter {
 
     fn properties(&self, inputs: &[Plan]) -> Result<Arc<PlanProperties>> {
         let input = Arc::clone(only_input(inputs)?);
-        let of_engine = replace_children_if_necessary(Arc::clone(&self.of_engine), vec![input])?;
-        Ok(Arc::clone(of_engine.properties()))
+        let replaced = replace_children_if_necessary(Arc::clone(&self.replaced), vec![input])?;
+        Ok(Arc::clone(replaced.properties()))
     }
 
     fn fields(&self, _: &[Plan]) -> Vec<String> {
@@ -72,7 +71,7 @@ impl Operator for Filter {
     }
 
     fn replaced(&self) -> Option<&Plan> {
-        Some(&self.of_engine)
+        Some(&self.replaced)
     }
 
     fn execute(
@@ -138,10 +137,7 @@ impl Filtering {
         let elapsed = self.baseline.elapsed_compute().clone();
         let _timer = elapsed.timer();
         self.selectivity.add_total(batch.num_rows());
-        let passes: BooleanArray = self.condition.evaluate(batch)?;
-        if passes.len() != batch.num_rows() {
-            return internal_err!("{} conditions for {} rows", passes.len(), batch.num_rows());
-        }
+        let passes = self.condition.evaluate(batch)?;
         let columns = match &self.projection {
             Some(projection) => batch.project(projection)?,
             None => batch.clone(),
