@@ -15,7 +15,6 @@ pub(crate) mod clauses;
 pub(crate) mod data_files;
 pub(crate) mod database;
 pub(crate) mod database_options;
-
 pub(crate) mod encoding;
 pub(crate) mod file_writer;
 pub(crate) mod memory;
