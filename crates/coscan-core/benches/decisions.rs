@@ -91,6 +91,7 @@ impl Load {
             workers: 1,
             weight: 1,
             pages: None,
+            computation: None,
         };
         let scan = self.manager.start_scan(Time(self.now), &spec).unwrap();
         self.manager.request_chunk(Time(self.now), scan, WorkerIndex(0)).unwrap();

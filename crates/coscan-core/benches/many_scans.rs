@@ -213,6 +213,7 @@ impl ManyScans {
             workers: 1,
             weight: 1,
             pages: (kind == 0).then(|| vec![PageId((first_page + first * GROUPS) as u32)]),
+            computation: None,
         };
         let now = Time(self.now);
         let began = Instant::now();

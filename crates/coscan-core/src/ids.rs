@@ -100,6 +100,11 @@ index! {
 }
 
 index! {
+    /// What a query computes of each chunk of a scan. The caller chooses the numbers.
+    ComputationId(u64), "f"
+}
+
+index! {
     /// The position of a running scan among those of its table, so that sets of them take a few bits. Given to another scan
     /// after it has ended.
     ScanPosition, "q"

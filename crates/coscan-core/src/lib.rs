@@ -45,8 +45,8 @@ pub use error::{
     RetireChunksError, StartScanError,
 };
 pub use ids::{
-    ChunkIndex, ClassIndex, DeviceId, GroupIndex, Index, LoadId, PageId, PageIndex, ScanId,
-    ScanPosition, SliceId, TableId, TicketId, Time, WorkerIndex,
+    ChunkIndex, ClassIndex, ComputationId, DeviceId, GroupIndex, Index, LoadId, PageId, PageIndex,
+    ScanId, ScanPosition, SliceId, TableId, TicketId, Time, WorkerIndex,
 };
 pub use layout::{Layout, LayoutBuilder};
 pub use manager::{ActiveBufferManager, Config};

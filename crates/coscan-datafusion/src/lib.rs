@@ -38,10 +38,11 @@
 //! - `optimizer`: rules change the plan. Scans are in the order of their table where an operator above needs it
 //!   (`needed_order`), and get the order of a top-k above (`top_k`, `sorts`). Operators that can be executed chunk by
 //!   chunk are put into a sandwich (`ordered_aggregates`, `clustered_joins`), also above tables in order
-//!   (`in_order_tasks`). Small queries stay in one task (`remove_repartition`). Answers from statistics check their
+//!   (`in_order_tasks`). Aggregations share results (`shared_aggregates`). Small queries stay in one task (`remove_repartition`). Answers from statistics check their
 //!   files (`unchanged_files`).
 //! - `chunkwise`: operators that start a plan anew for each chunk that a scan is handed. What they and the operators of
 //!   some rules have in common is `operator`.
+//! - `results`: what several queries compute of a chunk is computed once.
 //! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers
 //!   of one scan (`executions`, `chunk_scan`), which reads in the order of `ranking` and drops chunks by
 //!   `dynamic_pruning`. Each partition reads chunks with its `chunk_reader` and returns a `stream`, through a
@@ -63,6 +64,7 @@ mod options;
 mod pinning;
 mod planning;
 mod query_id;
+mod results;
 mod session;
 mod session_stores;
 mod settings;
@@ -82,8 +84,9 @@ pub use managed::transactions::{SavedTransaction, SessionTransaction};
 pub use memory::SharedMemoryPool;
 pub use options::CoscanOptions;
 pub use query_id::QueryId;
+pub use results::SharedResults;
 pub use session::install;
-pub use settings::SessionSettings;
+pub use settings::{SessionSettings, ShareResults};
 pub use tables::provider::SharedTableProvider;
 pub use tables::refresh::refresh;
 pub use tables::snapshot_source::{SnapshotFile, SnapshotSource, SnapshotTime, TableSnapshot};

@@ -23,6 +23,7 @@ use crate::optimizer::needed_order::NEEDED_ORDER;
 use crate::optimizer::ordered_aggregates::ORDERED_AGGREGATES;
 use crate::optimizer::remove_repartition::{REMOVE_REPARTITION, USER_PARTITIONING};
 use crate::optimizer::rule::Rule;
+use crate::optimizer::shared_aggregates::SHARED_AGGREGATES;
 use crate::optimizer::top_k::TOP_K_PUSHDOWN;
 use crate::optimizer::unchanged_files::UNCHANGED_FILES;
 use crate::options::CoscanOptions;
@@ -45,7 +46,7 @@ const BEFORE: [(&str, Rule); 4] = [
 ];
 
 /// The rules that run after all others.
-const LAST: [Rule; 2] = [REMOVE_REPARTITION, CHEAPER_FILTERS];
+const LAST: [Rule; 3] = [REMOVE_REPARTITION, CHEAPER_FILTERS, SHARED_AGGREGATES];
 
 /// The file type in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";

@@ -25,11 +25,48 @@ pub struct SessionSettings {
     /// runtime has no cache of lists (`SET datafusion.runtime.list_files_cache_limit = '0K'`), which has the effect of
     /// zero.
     pub refresh_interval: Option<Duration>,
+    /// Whether aggregations share the results of chunks with other queries.
+    pub share_results: ShareResults,
+}
+
+/// The queries with which aggregations share the results of chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShareResults {
+    /// Those that run at the same time, and later ones.
+    #[default]
+    Kept,
+    /// Those that run at the same time.
+    Running,
+    /// None.
+    Never,
+}
+
+impl ShareResults {
+    /// The value that a user writes as `true`, `false` or `running`, or as `on` or `off`. `None` for any other text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "true" | "on" => Some(Self::Kept),
+            "running" => Some(Self::Running),
+            "false" | "off" => Some(Self::Never),
+            _ => None,
+        }
+    }
+
+    /// The text of the value.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "true",
+            Self::Running => "running",
+            Self::Never => "false",
+        }
+    }
 }
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        Self { sharing: true, weight: 1, refresh_interval: None }
+        Self { sharing: true, weight: 1, refresh_interval: None, share_results: ShareResults::Kept }
     }
 }
 
@@ -60,6 +97,9 @@ impl ExtensionOptions for SessionSettings {
                 let interval = humantime::parse_duration(value.trim()).ok();
                 interval.map(|interval| self.refresh_interval = Some(interval))
             }
+            "share_results" => {
+                ShareResults::parse(value).map(|share_results| self.share_results = share_results)
+            }
             _ => return unknown(key),
         };
         match (valid, key) {
@@ -68,6 +108,10 @@ impl ExtensionOptions for SessionSettings {
             (None, "weight") => {
                 config_err!("coscan.weight is a number of at least 1, not `{value}`")
             }
+            (None, "share_results") => config_err!(
+                "coscan.share_results is true, false, or running (with queries that run at the same time only), not \
+                 `{value}`"
+            ),
             (None, _) => config_err!(
                 "coscan.refresh_interval is a time with its unit, such as '5s', not `{value}`"
             ),
@@ -85,6 +129,12 @@ impl ExtensionOptions for SessionSettings {
                 self.refresh_interval
                     .map(|interval| humantime::format_duration(interval).to_string()),
                 "How long the list of a table's files is used; unset, only REFRESH lists files again",
+            ),
+            entry(
+                "share_results",
+                Some(self.share_results.name().to_owned()),
+                "Whether aggregations share the results of chunks with other queries: true, false, or running for those that \
+                 run at the same time only",
             ),
             entry(
                 "sharing",
@@ -139,11 +189,12 @@ impl SessionSettings {
     /// # Errors
     /// If there is no setting of this name, which is without the prefix.
     pub fn reset(&mut self, key: &str) -> Result<()> {
-        let Self { sharing, weight, refresh_interval } = Self::default();
+        let Self { sharing, weight, refresh_interval, share_results } = Self::default();
         match key {
             "sharing" => self.sharing = sharing,
             "weight" => self.weight = weight,
             "refresh_interval" => self.refresh_interval = refresh_interval,
+            "share_results" => self.share_results = share_results,
             _ => return unknown(key),
         }
         Ok(())
@@ -164,6 +215,6 @@ fn parsed<T: std::str::FromStr>(value: &str) -> Option<T> {
 
 fn unknown(key: &str) -> Result<()> {
     config_err!(
-        "there is no setting coscan.{key}; there are coscan.refresh_interval, sharing and weight"
+        "there is no setting coscan.{key}; there are coscan.refresh_interval, share_results, sharing and weight"
     )
 }

@@ -4,23 +4,50 @@ use std::fmt;
 use std::str::FromStr;
 
 use coscan_core::PolicyKind;
+use coscan_datafusion::ShareResults;
+
+const COSCAN: &str = "coscan";
+const COSCAN_RUNNING: &str = "coscan-running";
 
 /// The kind of an engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineKind {
     /// Plain DataFusion.
     DataFusion,
-    /// DataFusion with coscan under this policy.
-    Coscan(PolicyKind),
+    /// DataFusion with coscan under this policy, without shared results: the policies are compared by what they read.
+    Policy(PolicyKind),
+    /// DataFusion with coscan under its default policy, with results shared so.
+    Coscan(ShareResults),
 }
 
 impl EngineKind {
-    /// Plain DataFusion, then coscan under the policy of each generation of systems, simplest first. The papers'
-    /// versions of `relevance` are left out, since the simulator compares those.
+    /// Plain DataFusion, then coscan under the policy of each generation of systems, simplest first, then coscan with shared
+    /// results. The papers' versions of `relevance` are left out, since the simulator compares those.
     pub fn usual() -> Vec<Self> {
         let older = [PolicyKind::Relevance2004, PolicyKind::Relevance2007];
         let policies = PolicyKind::ALL.into_iter().filter(|policy| !older.contains(policy));
-        std::iter::once(Self::DataFusion).chain(policies.map(Self::Coscan)).collect()
+        let coscan = Self::Coscan(ShareResults::Kept);
+        std::iter::once(Self::DataFusion)
+            .chain(policies.map(Self::Policy))
+            .chain([coscan])
+            .collect()
+    }
+
+    /// The policy of coscan. `None` for plain DataFusion.
+    pub fn policy(self) -> Option<PolicyKind> {
+        match self {
+            Self::DataFusion => None,
+            Self::Policy(policy) => Some(policy),
+            Self::Coscan(_) => Some(PolicyKind::default()),
+        }
+    }
+
+    /// The queries with which results are shared.
+    pub fn share_results(self) -> ShareResults {
+        match self {
+            Self::DataFusion | Self::Policy(_) => ShareResults::Never,
+            Self::Coscan(share_results) => share_results,
+        }
     }
 }
 
@@ -28,7 +55,10 @@ impl fmt::Display for EngineKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DataFusion => f.write_str("datafusion"),
-            Self::Coscan(policy) => policy.fmt(f),
+            Self::Policy(policy) => policy.fmt(f),
+            Self::Coscan(ShareResults::Kept) => f.write_str(COSCAN),
+            Self::Coscan(ShareResults::Running) => f.write_str(COSCAN_RUNNING),
+            Self::Coscan(ShareResults::Never) => PolicyKind::default().fmt(f),
         }
     }
 }
@@ -36,7 +66,8 @@ impl fmt::Display for EngineKind {
 /// There is no engine with this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no engine `{0}`; choose from datafusion, coscan (its default policy), {policies}",
+    "there is no engine `{0}`; choose from datafusion, coscan (its default policy, with shared results), coscan-running \
+     (with results shared among queries that run at the same time only), or without shared results {policies}",
     policies = PolicyKind::ALL.map(PolicyKind::name).join(", ")
 )]
 pub struct UnknownEngine(String);
@@ -47,8 +78,9 @@ impl FromStr for EngineKind {
     fn from_str(name: &str) -> Result<Self, UnknownEngine> {
         match name {
             "datafusion" => Ok(Self::DataFusion),
-            "coscan" => Ok(Self::Coscan(PolicyKind::default())),
-            _ => name.parse().map(Self::Coscan).map_err(|_| UnknownEngine(name.to_owned())),
+            COSCAN => Ok(Self::Coscan(ShareResults::Kept)),
+            COSCAN_RUNNING => Ok(Self::Coscan(ShareResults::Running)),
+            _ => name.parse().map(Self::Policy).map_err(|_| UnknownEngine(name.to_owned())),
         }
     }
 }

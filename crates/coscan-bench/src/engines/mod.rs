@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use coscan_core::SHARING_LEVELS;
-use coscan_datafusion::{CoscanOptions, QueryError, SharedTableProvider};
+use coscan_datafusion::{
+    CoscanOptions, QueryError, SessionSettings, ShareResults, SharedTableProvider,
+};
 use coscan_runtime::{BufferManager, ManagerReport};
 use coscan_storage::stores::{
     LimitedStore, Limits, Listing, MeteredStore, StoreMetrics, Stores, list_files,
@@ -136,6 +138,22 @@ impl SqlEngine {
         let provider = SharedTableProvider::open(&coscan, &[location.to_owned()]).await?;
         self.context.register_table(name, Arc::new(provider))?;
         Ok(())
+    }
+
+    /// Gives an engine of coscan the name and the settings of its kind.
+    pub(crate) fn of_kind(self, kind: EngineKind) -> Self {
+        self.share_results(kind.share_results());
+        Self { name: kind.to_string(), ..self }
+    }
+
+    /// Sets with whom aggregations share results, for queries from now on.
+    pub(crate) fn share_results(&self, share_results: ShareResults) {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        let options = state.config_mut().options_mut();
+        if let Some(settings) = options.extensions.get_mut::<SessionSettings>() {
+            settings.share_results = share_results;
+        }
     }
 
     /// A session on the same tables whose plans have this many partitions.

@@ -22,12 +22,9 @@ impl Tables<'_> {
         kind: EngineKind,
         options: Options,
     ) -> Result<SqlEngine, EngineError> {
-        match kind {
-            EngineKind::DataFusion => self.open(None).await,
-            EngineKind::Coscan(policy) => {
-                self.open(Some(BufferManager::new(options.policy(policy))?)).await
-            }
-        }
+        let Some(policy) = kind.policy() else { return self.open(None).await };
+        let engine = self.open(Some(BufferManager::new(options.policy(policy))?)).await?;
+        Ok(engine.of_kind(kind))
     }
 
     /// Creates an engine on the tables: coscan with this manager, or plain DataFusion.

@@ -28,6 +28,7 @@ REFRESH TABLE t lists the files of a table again.
 SET coscan.refresh_interval = '5s' lists them again for each query if the last list is 5 s old or older.
 SET coscan.weight = 4 gives the queries of this session four times the weight of others.
 SET coscan.sharing = false reads without sharing, as plain DataFusion does, to compare.
+SET coscan.share_results = false aggregates every chunk anew, even if another query has done so.
 EXPLAIN ANALYZE SELECT … shows what a query read, and what it found in memory because others had read it.";
 
 /// Whether the shell continues after a command.

@@ -53,7 +53,9 @@ Statements in addition to those of DataFusion:
   SET coscan.refresh_interval = '5s'    list the files of a table again for each query if the last list is 5 s old or older
   SET coscan.weight = 4     give the queries of this session four times the weight of others
   SET coscan.sharing = false
-                            read without sharing, as plain DataFusion does, to compare"
+                            read without sharing, as plain DataFusion does, to compare
+  SET coscan.share_results = false
+                            aggregate every chunk anew, even if another query has done so, to compare"
 )]
 pub(crate) struct Sql {
     /// Run this SQL and exit; may be given several times

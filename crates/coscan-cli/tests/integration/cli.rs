@@ -533,13 +533,13 @@ fn streams_of_tpch_queries_give_equal_answers_on_every_engine() {
     let engines = ["--engines", "datafusion,coscan", "--data", &data, "--json", &json];
     let bench = [&["bench", "throughput"][..], &words(numbers), &engines];
     let shown = stdout(&run(&bench.concat()));
-    let parts = ["datafusion", "relevance", "queries per hour x scale", "Q22", "answers equal"];
+    let parts = ["datafusion", "coscan", "queries per hour x scale", "Q22", "answers equal"];
     for part in parts.into_iter().chain(["data still needed", "5 or more"]) {
         assert!(shown.contains(part), "{part} in\n{shown}");
     }
     let reports = reports(&json);
     let engines: Vec<_> = reports.iter().map(|report| report["engine"].as_str().unwrap()).collect();
-    assert_eq!(engines, ["datafusion", "relevance"]);
+    assert_eq!(engines, ["datafusion", "coscan"]);
     for report in &reports {
         assert_eq!(report["answers_equal"], true);
         let queries = report["queries"].as_array().unwrap();

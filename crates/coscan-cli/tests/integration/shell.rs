@@ -142,7 +142,7 @@ fn settings_of_coscan_are_shown_and_reset() {
         ],
     );
     let expected = "name,value\ncoscan.weight,4\nname,value\ncoscan.weight,1\nname,value\ncoscan.refresh_interval,5s\n\
-                    coscan.sharing,true\ncoscan.weight,1\nname,value\ncoscan.refresh_interval,\n";
+                    coscan.share_results,true\ncoscan.sharing,true\ncoscan.weight,1\nname,value\ncoscan.refresh_interval,\n";
     assert_eq!(shown, expected);
     for (sql, expected) in [
         ("SET coscan.weight = 0", "a number of at least 1"),

@@ -23,6 +23,7 @@ impl ActiveBufferManager {
         worker: WorkerIndex,
     ) -> Result<(), RequestError> {
         self.release_chunk(now, scan, worker);
+        self.state.end_work(scan, worker);
         let (ticket, now) = (self.state.next_ticket(), self.state.now);
         let wait = |registered: &mut Scan| {
             let failed = registered.failed;
@@ -67,6 +68,7 @@ impl ActiveBufferManager {
     pub fn withdraw_worker(&mut self, now: Time, scan: ScanId, worker: WorkerIndex) {
         self.at(now);
         self.actions.retain(|action| !action.answers(scan, worker));
+        self.state.end_work(scan, worker);
         let withdraw = |scan: &mut Scan| {
             let stood = std::mem::replace(scan.worker(worker)?, Worker::Gone);
             let Worker::Busy { chunk, pinned: true, .. } = stood else { return None };
@@ -122,6 +124,7 @@ impl ActiveBufferManager {
         let workers = registered.workers.len();
         for worker in 0..workers {
             self.release_chunk(now, scan, WorkerIndex::from_usize(worker));
+            self.state.end_work(scan, WorkerIndex::from_usize(worker));
         }
         self.largest_chunks.remove(&(self.state.scans[&scan].chunk_bytes_max, scan));
         let needed: Vec<_> = self.state.scans[&scan].needed.iter().collect();

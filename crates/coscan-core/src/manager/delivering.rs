@@ -135,6 +135,7 @@ impl ActiveBufferManager {
             scan.rate.delivered(now, rows);
             scan.report.chunks_delivered += 1;
         });
+        self.state.begin_work(id, chunk);
         self.policy.on_delivered(&self.state, id, chunk);
         self.changed = true;
         self.actions.push_back(Action::Deliver { scan: id, worker, chunk });

@@ -89,7 +89,7 @@ impl Default for Config {
 /// let mut manager = ActiveBufferManager::new(Config { pool_bytes: 100, ..Config::default() }, PolicyKind::Relevance.build());
 /// let (table, _) = manager.register_layout(&layout.build(), DeviceId(0));
 /// let chunks = vec![ChunkIndex(0)..ChunkIndex(2)];
-/// let spec = ScanSpec { table, groups: vec![GroupIndex(0)], chunks, order: Order::Any, workers: 1, weight: 1, pages: None };
+/// let spec = ScanSpec { table, groups: vec![GroupIndex(0)], chunks, order: Order::Any, workers: 1, weight: 1, pages: None, computation: None };
 /// let now = Time(0);
 /// let scan = manager.start_scan(now, &spec).unwrap();
 /// manager.request_chunk(now, scan, WorkerIndex(0)).unwrap();

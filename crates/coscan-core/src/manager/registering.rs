@@ -33,6 +33,7 @@ impl ActiveBufferManager {
             workers: 0,
             weight: 1,
             pages: None,
+            computation: None,
         };
         self.register(now, &spec, None)
     }

@@ -25,8 +25,16 @@ fn a_step_of_a_registration_costs_no_more_the_later_it_comes() {
         let step =
             |step: u32| vec![ChunkIndex(step * STEP_CHUNKS)..ChunkIndex((step + 1) * STEP_CHUNKS)];
         let groups = vec![GroupIndex(0)];
-        let spec =
-            ScanSpec { table, groups, chunks: step(0), order, workers: 1, weight: 1, pages: None };
+        let spec = ScanSpec {
+            table,
+            groups,
+            chunks: step(0),
+            order,
+            workers: 1,
+            weight: 1,
+            pages: None,
+            computation: None,
+        };
         let scan = manager.start_scan(Time(0), &spec).expect("the table has such chunks");
         for index in 1..STEPS {
             manager.state().scan(scan).expect("it runs").needed().take_visited();

@@ -7,6 +7,7 @@
 //! - Among chunks that help as many starved scans, those that other scans need as well are read first. Ties go to the
 //!   chunk after the last one read, so that reads continue where the device stands.
 //! - Decoded chunks are handed out first: they are decoded once for all scans that take them.
+//! - Chunks on which a scan of the same computation works are handed out last: its result may make them unneeded.
 //! - The next uses of pages by scans in order, and the expected reuse of tables, count when pages are evicted.
 
 use std::cmp::Reverse;
@@ -148,12 +149,24 @@ impl Work {
     }
 }
 
-/// The deliverable chunk with the most decoded column groups; among equals, the one that the fewest scans need.
+/// The deliverable chunk with the most decoded column groups; among equals, one on which no scan of the same computation
+/// works, then the one that the fewest scans need.
 fn most_decoded(state: &State, scan: &Scan) -> Option<ChunkIndex> {
     let classes = state.table(scan.table()).classes();
-    let needing = |&chunk: &ChunkIndex| classes.class_of(chunk).key().scans.len();
+    let rank = |&chunk: &ChunkIndex| {
+        (state.is_in_work(scan, chunk), classes.class_of(chunk).key().scans.len())
+    };
     let chunks = scan.most_decoded_chunks().take(DECODED_MAX);
-    chunks.filter(|&chunk| scan.could_be_handed(chunk)).min_by_key(needing)
+    chunks.filter(|&chunk| scan.could_be_handed(chunk)).min_by_key(rank)
+}
+
+/// This chunk, or another deliverable one if a scan of the same computation works on it. No more chunks are looked at than
+/// there are workers.
+fn unless_in_work(state: &State, scan: &Scan, chunk: ChunkIndex) -> ChunkIndex {
+    if !state.is_in_work(scan, chunk) {
+        return chunk;
+    }
+    scan.deliverable().find(|&other| !state.is_in_work(scan, other)).unwrap_or(chunk)
 }
 
 /// The chunk that helps most starved scans for the fewest bytes, then most others; among equals, the one behind the
@@ -272,6 +285,7 @@ impl Policy for Relevance {
 
     fn choose_delivery(&mut self, state: &State, scan: ScanId) -> Option<ChunkIndex> {
         let scan = state.scan(scan)?;
-        most_decoded(state, scan).or_else(|| self.paper.delivery(state, scan))
+        let chunk = most_decoded(state, scan).or_else(|| self.paper.delivery(state, scan))?;
+        Some(unless_in_work(state, scan, chunk))
     }
 }

@@ -13,8 +13,8 @@ mod worker;
 
 use crate::decoded::DecodedChunks;
 use crate::ids::{
-    ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, ScanPosition, TableId, Time,
-    WorkerIndex,
+    ChunkIndex, ComputationId, DeviceId, GroupIndex, Index, PageId, ScanId, ScanPosition, TableId,
+    Time, WorkerIndex,
 };
 use crate::set::{HierarchicalBitSet, IndexSet};
 use crate::table::Table;
@@ -39,6 +39,8 @@ pub struct Scan {
     pub(crate) remote: Option<RemoteQuery>,
     pub(crate) order: Order,
     pub(crate) weight: u32,
+    /// What its query computes of each chunk, if others may compute the same.
+    pub(crate) computation: Option<ComputationId>,
     pub(crate) workers: Vec<Worker>,
     /// Bytes of the largest chunk that it was registered for.
     pub(crate) chunk_bytes_max: u64,
@@ -84,6 +86,7 @@ impl Scan {
             remote: None,
             order: spec.order,
             weight: spec.weight,
+            computation: spec.computation,
             workers: vec![Worker::Idle; spec.workers],
             chunk_bytes_max: 0,
             selected_bytes: 0,
@@ -267,13 +270,6 @@ impl Scan {
     #[must_use]
     pub fn report(&self) -> ScanCounts {
         self.report
-    }
-
-    /// Bytes of memory for its needs.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let chunks = [&self.needed, &self.available, &self.cold, &self.nearby].into_iter();
-        let pages = self.selected_pages.as_ref().map_or(0, Vec::capacity);
-        chunks.map(HierarchicalBitSet::memory_bytes).sum::<usize>() + pages * size_of::<PageId>()
     }
 
     /// Whether a page that it needs could not be read: it gets nothing any more.

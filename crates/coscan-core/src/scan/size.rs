@@ -1,6 +1,8 @@
 //! The size of a scan, which decides its priority class.
 
 use super::Scan;
+use crate::ids::PageId;
+use crate::set::HierarchicalBitSet;
 
 /// A sparse scan is a lookup if its pages have no more bytes than this many of its chunks, which is what a tiny scan of
 /// whole chunks reads at most.
@@ -40,5 +42,12 @@ impl Scan {
     pub fn chunks_in_all(&self) -> u64 {
         let elsewhere = self.remote.map_or(0, |query| query.chunks_in_all);
         if self.is_lookup() { 0 } else { self.report.chunks_needed.saturating_add(elsewhere) }
+    }
+
+    /// Bytes of memory for its needs.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let chunks = [&self.needed, &self.available, &self.cold, &self.nearby].into_iter();
+        let pages = self.selected_pages.as_ref().map_or(0, Vec::capacity);
+        chunks.map(HierarchicalBitSet::memory_bytes).sum::<usize>() + pages * size_of::<PageId>()
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ChunkIndex, GroupIndex, PageId, TableId};
+use crate::ids::{ChunkIndex, ComputationId, GroupIndex, PageId, TableId};
 
 /// The order in which a scan takes its chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -73,6 +73,10 @@ pub struct ScanSpec {
     /// missing from the pool [CS04 §4.2].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Vec<PageId>>,
+    /// What its query computes of each chunk, if it takes results from other queries that compute the same: it is then
+    /// handed chunks last on which a scan of the same computation works, since their results may make them unneeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computation: Option<ComputationId>,
 }
 
 /// A query at another server for which a scan reads a few pages. The scan ranks as the query would if it ran here. It needs

@@ -2,6 +2,7 @@
 //!
 //! Policies read it; only the state machine in [`crate::ActiveBufferManager`] changes it, through `transitions`.
 
+mod in_work;
 mod load_candidates;
 mod needs;
 mod pages;
@@ -18,6 +19,7 @@ use crate::pool::Pool;
 use crate::scan::Scan;
 use crate::table::Table;
 
+pub(crate) use in_work::ChunksInWork;
 pub use load_candidates::{CandidateKind, LoadCandidates};
 pub(crate) use scan_index::ScanIndex;
 
@@ -76,6 +78,7 @@ pub struct State {
     /// Nanoseconds of waiting after which a scan is served first.
     pub(crate) wait_max_ns: u64,
     pub(crate) scan_index: ScanIndex,
+    pub(crate) in_work: ChunksInWork,
     /// Tables whose needs, or pages in the pool, have changed since victims were last chosen.
     pub(crate) changed: BTreeSet<TableId>,
     /// Decoded slices that no scan needs any more, which the caller has not been told yet.
@@ -97,6 +100,7 @@ impl State {
             load_ns: 0,
             wait_max_ns,
             scan_index: ScanIndex::default(),
+            in_work: ChunksInWork::default(),
             changed: BTreeSet::new(),
             unneeded_slices: BTreeSet::new(),
             tickets: 0,

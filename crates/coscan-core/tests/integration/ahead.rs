@@ -60,7 +60,16 @@ fn of_waiting_scans_the_one_with_the_fewest_arriving_chunks_reads_ahead_first() 
             let (table, _) = manager.register_layout(&table(20, &[100]), DeviceId(0));
             let chunks = std::iter::once(ChunkIndex(0)..ChunkIndex(20)).collect();
             let (groups, order) = (vec![GroupIndex(0)], Order::Any);
-            let spec = ScanSpec { table, groups, chunks, order, workers, weight: 1, pages: None };
+            let spec = ScanSpec {
+                table,
+                groups,
+                chunks,
+                order,
+                workers,
+                weight: 1,
+                pages: None,
+                computation: None,
+            };
             let scan = manager.start_scan(Time(0), &spec).unwrap();
             for worker in (0..workers).map(WorkerIndex::from_usize) {
                 manager.request_chunk(Time(0), scan, worker).unwrap();

@@ -24,6 +24,7 @@ fn a_chunk_of_a_table_that_64_scans_read_takes_120_bytes_at_most() {
         workers: 1,
         weight: 1,
         pages: None,
+        computation: None,
     };
     for _ in 0..SCANS {
         let scan = manager.start_scan(Time(0), &spec).unwrap();

@@ -58,7 +58,16 @@ fn an_overdue_load_takes_one_slot_of_the_urgent_ones_and_leaves_the_others() {
         let chunks = vec![ChunkIndex(chunks.start)..ChunkIndex(chunks.end)];
         let groups = vec![GroupIndex(0)];
         let order = Order::Any;
-        let spec = ScanSpec { table, groups, chunks, order, workers: 1, weight: 1, pages: None };
+        let spec = ScanSpec {
+            table,
+            groups,
+            chunks,
+            order,
+            workers: 1,
+            weight: 1,
+            pages: None,
+            computation: None,
+        };
         let scan = manager.start_scan(Time(now), &spec).unwrap();
         manager.request_chunk(Time(now), scan, WorkerIndex(0)).unwrap();
         loads(manager)
@@ -138,6 +147,7 @@ fn selection(listed: &[u32], request_cost_bytes: u64) -> Vec<u32> {
         workers: 1,
         weight: 1,
         pages: Some(listed.iter().copied().map(PageId).collect()),
+        computation: None,
     };
     let scan = manager.start_scan(Time(0), &spec).unwrap();
     manager.request_chunk(Time(0), scan, WorkerIndex(0)).unwrap();
@@ -187,6 +197,7 @@ impl Selections {
             workers: 1,
             weight: 1,
             pages: page.map(|page| (0..300).map(|chunk| PageId(chunk * 10 + page)).collect()),
+            computation: None,
         };
         let scan = self.manager.start_scan(Time(0), &spec).unwrap();
         self.manager.request_chunk(Time(0), scan, WorkerIndex(0)).unwrap();

@@ -32,7 +32,16 @@ impl Run {
         let chunks = std::iter::once(ChunkIndex(0)..ChunkIndex(layout.chunk_count() as u32));
         let chunks = chunks.collect();
         let groups = vec![GroupIndex(0)];
-        let spec = ScanSpec { table, groups, chunks, order, workers: 2, weight: 1, pages: None };
+        let spec = ScanSpec {
+            table,
+            groups,
+            chunks,
+            order,
+            workers: 2,
+            weight: 1,
+            pages: None,
+            computation: None,
+        };
         let scan = manager.start_scan(Time(0), &spec).unwrap();
         Self { manager, scan, answers: [None; 2] }
     }

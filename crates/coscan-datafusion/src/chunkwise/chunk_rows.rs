@@ -2,19 +2,17 @@
 //! at the borders of chunks.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use coscan_runtime::core::ChunkIndex;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
-use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::stream;
 
 use super::borders::Borders;
+use super::loan::Lendable;
 use crate::execution::chunk_reader::ChunkReader;
 
 /// The rows of a partition, chunk by chunk.
@@ -39,10 +37,6 @@ impl ChunkRows {
         key: Vec<usize>,
     ) -> Self {
         Self { reader, baseline, schema, borders: Borders::new(key), ahead: None, chunk: None }
-    }
-
-    pub(super) fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
     }
 
     fn poll_read(
@@ -95,45 +89,12 @@ impl ChunkRows {
     }
 }
 
-/// Lends the rows of a chunk to the plan that reads them.
-#[derive(Clone)]
-pub(super) struct RowsLoan(Arc<Mutex<Option<ChunkRows>>>);
-
-impl RowsLoan {
-    pub(super) fn new() -> Self {
-        Self(Arc::default())
+impl Lendable for ChunkRows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
     }
 
-    /// The rows of the current chunk between its first and its last key. The stream gives `rows` back when it is
-    /// dropped.
-    pub(super) fn lend(&self, rows: ChunkRows) -> SendableRecordBatchStream {
-        let schema = rows.schema();
-        let mut lent = LentRows { rows: Some(rows), lender: self.clone() };
-        let inner = stream::poll_fn(move |context| lent.poll_inner(context));
-        Box::pin(RecordBatchStreamAdapter::new(schema, inner))
-    }
-
-    /// The rows that were given back, or `None` if they are still lent.
-    pub(super) fn take(&self) -> Option<ChunkRows> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-/// The rows of a chunk that is being read.
-struct LentRows {
-    /// `None` once they are given back.
-    rows: Option<ChunkRows>,
-    lender: RowsLoan,
-}
-
-impl LentRows {
-    fn poll_inner(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        self.rows.as_mut().map_or(Poll::Ready(None), |rows| rows.poll_inner(context))
-    }
-}
-
-impl Drop for LentRows {
-    fn drop(&mut self) {
-        *self.lender.0.lock().unwrap_or_else(PoisonError::into_inner) = self.rows.take();
+    fn poll_rows(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        self.poll_inner(context)
     }
 }

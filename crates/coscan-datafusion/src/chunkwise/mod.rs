@@ -2,13 +2,15 @@
 //!
 //! A plan that relies on the order of a table would need one scan in order. A sandwich starts it anew for each chunk
 //! instead, since the rows of a chunk are in order, whatever the order of the chunks. `chunk_plan` is the filling, its
-//! `leaf` has the rows of a chunk, and `output` receives the results.
+//! `leaf` has the rows of a chunk, and `output` receives the results. Rows are lent to it (`loan`).
 //!
 //! - `ordered_aggregate` is an aggregation of one table. The filling does not aggregate a key whose rows may continue
 //!   in the next chunk. `borders` separates the rows of such keys from the other `chunk_rows`.
 //! - `cooperative_join` joins tables that are clustered on one key (`clustering`). Its execution is `joining`. The
 //!   tables are scanned together, in joint chunks that end where keys end. `joint_rows` are the rows of a joint chunk,
 //!   and `joint_cost` is the cost of all.
+//! - `shared_aggregate` shares the states of chunks with other queries ([`results`](crate::results)). Its rows come in
+//!   `segments`.
 //! - `in_order` returns the results for chunks in their order. Several tasks (`in_order_execution`) work on a chunk
 //!   each, and return rows through `reorder_buffer`.
 
@@ -23,8 +25,11 @@ mod joining;
 pub(crate) mod joint_cost;
 mod joint_rows;
 pub(crate) mod leaf;
+mod loan;
 pub(crate) mod needed;
 pub(crate) mod ordered_aggregate;
 mod ordered_aggregation;
-mod output;
+pub(crate) mod output;
 mod reorder_buffer;
+mod segments;
+pub(crate) mod shared_aggregate;

@@ -18,8 +18,9 @@ use futures::{TryStreamExt, stream};
 use tokio::sync::mpsc::Sender;
 
 use super::chunk_plan::ChunkPlan;
-use super::chunk_rows::{ChunkRows, RowsLoan};
+use super::chunk_rows::ChunkRows;
 use super::leaf::LeafExec;
+use super::loan::{Lendable, Loan};
 use super::output::{one_partition, send_all};
 
 /// The plans that rows go through.
@@ -107,7 +108,7 @@ impl Aggregation {
         mut rows: ChunkRows,
         output: Sender<Result<RecordBatch>>,
     ) -> Result<()> {
-        let lender = RowsLoan::new();
+        let lender = Loan::new();
         while rows.next_chunk().await? {
             self.chunks.add(1);
             let groups = self.plans.inner.execute(vec![lender.lend(rows)], &self.context)?;

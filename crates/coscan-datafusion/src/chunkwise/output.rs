@@ -19,7 +19,7 @@ use crate::execution::exec::SharedScanExec;
 use crate::operator::{Operator, OperatorExec, Plan, only_input};
 
 /// The properties of a plan of one partition.
-pub(super) fn one_partition(equivalence: EquivalenceProperties) -> Arc<PlanProperties> {
+pub(crate) fn one_partition(equivalence: EquivalenceProperties) -> Arc<PlanProperties> {
     let partitioning = Partitioning::UnknownPartitioning(1);
     let (emission, bounded) = (EmissionType::Incremental, Boundedness::Bounded);
     let properties = PlanProperties::new(equivalence, partitioning, emission, bounded);

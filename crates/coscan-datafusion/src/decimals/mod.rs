@@ -6,6 +6,8 @@
 mod literals;
 mod product;
 
+pub(crate) use product::PRODUCT as DECIMAL_PRODUCT;
+
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;

@@ -20,7 +20,8 @@ use datafusion::physical_expr_common::datum::apply;
 /// The values after which it is asked whether one has more than 64 bits: a column of large values costs one block in vain.
 const BLOCK: usize = 256;
 
-static PRODUCT: LazyLock<Arc<ScalarUDF>> =
+/// The function of products.
+pub(crate) static PRODUCT: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(DecimalProduct::new())));
 
 /// A product of decimals as a call of [`DecimalProduct`]. `None` if the expression is none.

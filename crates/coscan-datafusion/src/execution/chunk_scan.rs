@@ -1,6 +1,7 @@
 //! A registered scan of chunks of a plan, with the dynamic filters that prune it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 
 use coscan_runtime::core::ChunkIndex;
 use coscan_runtime::{
@@ -13,6 +14,8 @@ use crate::error::from_scan;
 use crate::execution::dynamic_pruning::DynamicPruner;
 use crate::execution::metrics::ScanCounts;
 use crate::execution::ranking::Queue;
+use crate::execution::taken_states::TakenStates;
+use crate::results::{ChunkState, ResultSharing, Subscription};
 
 /// The common part of all scans of a plan.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(crate) struct ChunkScanPlan {
     pub(crate) in_list_max: usize,
     /// The rank of each chunk of the table, if rows of low ranks may rule out chunks of high ranks.
     pub(crate) ranks: Option<Vec<usize>>,
+    /// What it shares of its results. Then there are no dynamic filters and no ranks.
+    pub(crate) sharing: Option<ResultSharing>,
     pub(crate) counts: ScanCounts,
 }
 
@@ -39,11 +44,19 @@ pub(crate) struct ChunkScan {
     scan: OnceLock<Arc<Scan>>,
     /// A worker that finds it locked skips pruning, which the worker that holds the lock does.
     pruner: Mutex<Option<DynamicPruner>>,
+    /// The states that other queries have published of its chunks, if it takes any.
+    states: Option<TakenStates>,
     /// The metrics of the scan that were already added to the counts.
     counted: Mutex<ScanMetrics>,
 }
 
 impl ChunkScan {
+    /// Creates a scan without chunks for all partitions, which takes states of others.
+    pub(crate) fn shared(plan: &Arc<ChunkScanPlan>, workers: usize) -> Self {
+        let states = plan.sharing.as_ref().map(|sharing| TakenStates::new(sharing, workers));
+        Self { states, ..Self::new(plan, workers) }
+    }
+
     /// Creates a scan without chunks.
     pub(crate) fn new(plan: &Arc<ChunkScanPlan>, workers: usize) -> Self {
         let pruner = (!plan.dynamic_filters.is_empty())
@@ -55,6 +68,7 @@ impl ChunkScan {
             later: Mutex::new(Queue::new(first)),
             scan: OnceLock::new(),
             pruner: Mutex::new(pruner),
+            states: None,
             counted: Mutex::default(),
         }
     }
@@ -69,7 +83,8 @@ impl ChunkScan {
     /// request. After an error the caller may try again. Calls must not overlap.
     pub(crate) fn go_on(&self) -> Result<bool> {
         loop {
-            let has_more = self.scan.get().is_some_and(|scan| !scan.is_handed_out());
+            let has_states = self.states.as_ref().is_some_and(TakenStates::has_any);
+            let has_more = has_states || self.scan.get().is_some_and(|scan| !scan.is_handed_out());
             if has_more && self.plan.ranks.is_some() {
                 return Ok(true);
             }
@@ -91,8 +106,12 @@ impl ChunkScan {
             None => chunks,
         };
         self.plan.counts.chunks_pruned_dynamic_filter.add(count - chunks.len());
+        let chunks = match &self.states {
+            Some(states) => states.take_published(chunks),
+            None => chunks,
+        };
         if chunks.is_empty() {
-            return Ok(false);
+            return Ok(self.states.as_ref().is_some_and(TakenStates::has_any));
         }
         let reads = match self.scan.get() {
             Some(scan) => scan.extend(&chunks),
@@ -108,15 +127,32 @@ impl ChunkScan {
     }
 
     fn start(&self, chunks: &[ChunkIndex]) -> Result<(), ScanError> {
-        let request = ScanRequest { workers: self.workers, ..self.plan.request.clone() };
+        let computation = self.subscription().and_then(Subscription::computation);
+        let request =
+            ScanRequest { workers: self.workers, computation, ..self.plan.request.clone() };
         let scan = self.plan.manager.start_scan_of(&self.plan.table, request, chunks)?;
         self.scan.get_or_init(|| scan);
         Ok(())
     }
 
-    /// The batches of a worker, or `None` if there is nothing to read.
+    /// The batches of a worker, or `None` if nothing is read.
     pub(crate) fn worker(&self, worker: usize) -> Option<ScanStream> {
         self.scan.get().map(|scan| scan.worker(worker))
+    }
+
+    /// The state of a chunk that another query has published, for a worker that then does not read the chunk. If there is
+    /// none, the worker is woken when there may be one.
+    pub(crate) fn take_state(
+        &self,
+        worker: usize,
+        waker: &Waker,
+    ) -> Option<(ChunkIndex, Arc<ChunkState>)> {
+        self.states.as_ref()?.take(self.scan.get(), worker, waker)
+    }
+
+    /// The query among those that share results with it.
+    pub(crate) fn subscription(&self) -> Option<&Subscription> {
+        self.states.as_ref().map(TakenStates::subscription)
     }
 
     /// Drops chunks that dynamic filters have ruled out.
@@ -135,6 +171,7 @@ impl ChunkScan {
     /// Drops the selected chunks, except those that were handed out.
     pub(crate) fn give_up(&self, is_selected: impl Fn(ChunkIndex) -> bool) {
         lock(&self.later).give_up(&is_selected);
+        self.states.iter().for_each(|states| states.give_up(&is_selected));
         let Some(scan) = self.scan.get() else { return };
         let mut selected = scan.remaining();
         selected.retain(|&chunk| is_selected(chunk));
@@ -147,17 +184,30 @@ impl ChunkScan {
     /// worker.
     pub(crate) fn close(&self) -> Vec<(ChunkIndex, usize)> {
         lock(&self.later).give_up(|_| true);
-        self.scan.get().map_or_else(Vec::new, |scan| scan.close())
+        let close = || self.scan.get().map_or_else(Vec::new, |scan| scan.close());
+        match &self.states {
+            Some(states) => states.close(close),
+            None => close(),
+        }
     }
 
     /// The chunks that were handed out, if nothing is left to be handed out.
     pub(crate) fn all_handed_out(&self) -> Option<Vec<(ChunkIndex, usize)>> {
-        self.scan.get().map_or_else(|| Some(Vec::new()), |scan| scan.all_handed_out())
+        let of_scan =
+            || self.scan.get().map_or_else(|| Some(Vec::new()), |scan| scan.all_handed_out());
+        match &self.states {
+            Some(states) => states.with_all_given(of_scan),
+            None => of_scan(),
+        }
     }
 
     /// The chunks that were handed out so far, each with its worker.
     pub(crate) fn handed(&self) -> Vec<(ChunkIndex, usize)> {
-        self.scan.get().map_or_else(Vec::new, |scan| scan.handed())
+        let of_scan = || self.scan.get().map_or_else(Vec::new, |scan| scan.handed());
+        match &self.states {
+            Some(states) => states.with_given(of_scan),
+            None => of_scan(),
+        }
     }
 
     /// Adds the metrics of the scan to the counts of the plan.

@@ -8,8 +8,10 @@
 //! - When a partition is executed again, chunks not handed out stay with their owners. Running streams read the rest of
 //!   their partition in scans of their own, and so does every later stream.
 //! - A stream that is dropped leaves the rest of its share to its partition.
+//! - A partition owns the chunks of which it has taken the state from another query.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use coscan_runtime::ScanStream;
 use coscan_runtime::core::ChunkIndex;
@@ -17,6 +19,7 @@ use datafusion::error::Result;
 
 use crate::execution::chunk_scan::{ChunkScan, ChunkScanPlan};
 use crate::execution::shares::Shares;
+use crate::results::{ChunkState, Subscription};
 
 /// The executions of a plan.
 #[derive(Debug)]
@@ -114,7 +117,7 @@ impl State {
 
     /// The shared scan, with the shares of all partitions that were executed so far.
     fn share(&mut self, plan: &Arc<ChunkScanPlan>) -> Result<Arc<ChunkScan>> {
-        let new = || Arc::new(ChunkScan::new(plan, self.partitions.len()));
+        let new = || Arc::new(ChunkScan::shared(plan, self.partitions.len()));
         let shared = Arc::clone(self.shared.get_or_insert_with(new));
         let is_waiting = |state: &PartitionState| *state == PartitionState::Executed;
         if self.partitions.iter().any(is_waiting) {
@@ -202,6 +205,17 @@ impl Execution {
         let worker = chunk_scan.worker(0);
         self.chunk_scan = Some(chunk_scan);
         Ok(worker)
+    }
+
+    /// The state of a chunk that another query has published. The partition does not read this chunk. If there is none, the
+    /// caller is woken when there may be one.
+    pub(crate) fn take_state(&self, waker: &Waker) -> Option<(ChunkIndex, Arc<ChunkState>)> {
+        self.chunk_scan.as_ref()?.take_state(self.partition, waker)
+    }
+
+    /// The query among those that share results with it, once it reads.
+    pub(crate) fn subscription(&self) -> Option<&Subscription> {
+        self.chunk_scan.as_ref()?.subscription()
     }
 
     /// Drops chunks that dynamic filters have ruled out.

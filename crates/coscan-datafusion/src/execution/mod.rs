@@ -2,7 +2,7 @@
 //!
 //! `exec` is the operator. `executions` and `shares` determine which partition returns which chunk. `chunk_scan` reads
 //! the chunks in the order of `ranking`, without those that `dynamic_pruning` drops. A partition reads them with its
-//! `chunk_reader`. `stream` returns the rows that pass `row_filter`. `first_pages` serves small limits. `metrics` has
+//! `chunk_reader`, or takes the state of a chunk that another query has computed (`taken_states`). `stream` returns the rows that pass `row_filter`. `first_pages` serves small limits. `metrics` has
 //! the figures of EXPLAIN ANALYZE.
 
 pub(crate) mod chunk_reader;
@@ -16,3 +16,4 @@ pub(crate) mod ranking;
 pub(crate) mod row_filter;
 pub(crate) mod shares;
 pub(crate) mod stream;
+pub(crate) mod taken_states;

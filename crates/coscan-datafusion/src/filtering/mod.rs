@@ -42,6 +42,12 @@ fn cheaper(plan: &Plan) -> Changed {
     Ok(Some(Arc::new(OperatorExec::above(operator, vec![Arc::clone(filter.input())])?)))
 }
 
+/// The engine's filter that an operator is, or in whose place it is. Its input may be another one by now.
+pub(crate) fn engine_filter(plan: &Plan) -> Option<&FilterExec> {
+    let cheaper = plan.downcast_ref::<OperatorExec<Filter>>();
+    cheaper.map_or(plan, |cheaper| &cheaper.operator.replaced).downcast_ref()
+}
+
 /// A filter with the properties, text and statistics of the engine's operator.
 #[derive(Clone, Debug)]
 struct Filter {

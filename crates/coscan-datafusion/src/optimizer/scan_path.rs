@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::execution::exec::SharedScanExec;
+use crate::filtering::engine_filter;
 use crate::operator::Plan;
 
 /// The scan below filters and projections.
 pub(super) fn scan_below(plan: &Plan) -> Option<&SharedScanExec> {
-    if plan.is::<FilterExec>() || plan.is::<ProjectionExec>() {
+    if engine_filter(plan).is_some() || plan.is::<ProjectionExec>() {
         return scan_below(plan.children().first()?);
     }
     plan.downcast_ref::<SharedScanExec>()

@@ -66,6 +66,7 @@ async fn the_second_query_reads_what_plain_datafusion_reads() {
     ] {
         let manager = manager(PolicyKind::Relevance);
         let context = shared(&manager);
+        crate::support::share_no_results(&context).await;
         create(&context, "t", &location).await;
         let expected = run(&context, sql).await;
         let (rows, bytes, _) = read(&manager, &context, sql).await;

@@ -278,6 +278,7 @@ async fn used_lists_stay_while_others_are_dropped() {
     let options = Options { idle_timeout, ..Options::with_pool_bytes(64 << 20, 256 << 20) };
     let manager = BufferManager::new(options).unwrap();
     let context = shared(&manager);
+    crate::support::share_no_results(&context).await;
     let query = async |number: i32| {
         run(&context, &format!("SELECT sum(value) FROM t{number} WHERE id >= 0")).await;
         manager.report().metadata_bytes

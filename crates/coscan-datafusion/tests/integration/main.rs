@@ -32,6 +32,7 @@ mod random_queries;
 mod read_options;
 mod repeated_subplans;
 mod replicas;
+mod results;
 mod scans;
 mod session;
 mod session_options;

@@ -144,6 +144,7 @@ async fn the_weight_of_a_session_is_that_of_its_scans() {
 #[tokio::test]
 async fn explain_analyze_shows_what_the_scan_did() {
     let (_data, _, context) = numbers_table(ROWS).await;
+    crate::support::share_no_results(&context).await;
     let sql = "EXPLAIN ANALYZE SELECT sum(value) FROM numbers WHERE id < 1150";
     let text = explain(&context, sql).await;
     for wanted in [

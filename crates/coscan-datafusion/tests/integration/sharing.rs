@@ -13,7 +13,9 @@ use futures::StreamExt;
 use object_store::local::LocalFileSystem;
 use tempfile::TempDir;
 
-use crate::support::{counted, create, create_ordered, leaf, manager, plain, plan, run};
+use crate::support::{
+    counted, create, create_ordered, leaf, manager, plain, plan, run, share_no_results,
+};
 
 const ROWS: i64 = 4_000;
 
@@ -122,6 +124,8 @@ async fn two_sessions_at_the_same_time_decode_as_much_as_one() {
 
     let together = Files::new(0..4);
     let (a, b) = (together.table().await, together.table().await);
+    share_no_results(&a).await;
+    share_no_results(&b).await;
     let (a, b) = tokio::join!(run(&a, SUM), run(&b, SUM));
     assert_eq!(a, b);
     assert_eq!(together.bytes(), bytes, "each page is read once");
@@ -168,6 +172,9 @@ async fn tables_made_in_three_ways_decode_as_much_as_one() {
 
     let together = Files::new(0..4);
     let sessions = three_ways(&together).await;
+    for (context, _) in &sessions {
+        share_no_results(context).await;
+    }
     let [a, b, c] = sessions.each_ref().map(|(context, sql)| run(context, sql));
     let (a, b, c) = tokio::join!(a, b, c);
     assert!(a == b && b == c, "{a:?} {b:?} {c:?}");

@@ -102,6 +102,7 @@ impl JointScan {
             workers: request.workers,
             weight: request.weight,
             pages: None,
+            computation: None,
         };
         let parts = ScanParts::joint(columns, Arc::clone(layout));
         let handle = ScanHandle::start(driver, table.clone(), &spec, parts, request.label)?;

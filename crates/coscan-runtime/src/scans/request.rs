@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use coscan_core::Order;
+use coscan_core::{ComputationId, Order};
 use coscan_storage::table::ParquetTable;
 
 use crate::chunks::batch::schema_of;
@@ -34,6 +34,9 @@ pub struct ScanRequest {
     pub workers: usize,
     /// The share of the query beside others, at least 1. One of weight 2 is served as if it had half as much left.
     pub weight: u32,
+    /// What the query computes of each chunk, if it takes results from other queries that compute the same. Chunks on which
+    /// one of them works are handed to it last.
+    pub computation: Option<ComputationId>,
     /// The query and table that it is for.
     pub label: ScanLabel,
 }
@@ -49,6 +52,7 @@ impl ScanRequest {
             order: Order::Any,
             workers: 1,
             weight: 1,
+            computation: None,
             label: ScanLabel::default(),
         }
     }

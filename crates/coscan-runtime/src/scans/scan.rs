@@ -58,6 +58,7 @@ impl Scan {
             weight: request.weight,
             pages: pages
                 .map(|pages| pages.into_iter().map(|page| snapshot.page_id(page)).collect()),
+            computation: request.computation,
         };
         let parts = ScanParts::of_table(columns, partial);
         let handle = ScanHandle::start(driver, table.clone(), &spec, parts, request.label)?;

@@ -23,6 +23,8 @@ pub struct ScanStream {
     snapshot: Arc<Snapshot>,
     /// The chunk of core that the last batch is part of.
     chunk: Option<ChunkIndex>,
+    /// Whether that batch has the last rows of its chunk.
+    chunk_has_ended: bool,
     batches: WorkerStream,
 }
 
@@ -35,7 +37,13 @@ impl Scan {
     pub fn worker(self: &Arc<Self>, worker: usize) -> ScanStream {
         let batches = WorkerStream::new(self.handle(), worker);
         let snapshot = Arc::clone(self.snapshot());
-        ScanStream { schema: Arc::clone(self.schema()), snapshot, chunk: None, batches }
+        ScanStream {
+            schema: Arc::clone(self.schema()),
+            snapshot,
+            chunk: None,
+            chunk_has_ended: false,
+            batches,
+        }
     }
 }
 
@@ -52,6 +60,12 @@ impl ScanStream {
     pub fn chunk(&self) -> Option<ChunkIndex> {
         self.chunk.map(|chunk| self.snapshot.to_table(chunk))
     }
+
+    /// Whether the last batch has the last rows of its chunk.
+    #[must_use]
+    pub fn chunk_has_ended(&self) -> bool {
+        self.chunk_has_ended
+    }
 }
 
 impl std::fmt::Debug for ScanStream {
@@ -67,7 +81,7 @@ impl Stream for ScanStream {
         let next = ready!(self.batches.poll_next_unpin(context));
         Poll::Ready(next.map(|next| {
             next.map(|next| {
-                self.chunk = Some(next.chunk);
+                (self.chunk, self.chunk_has_ended) = (Some(next.chunk), next.is_last);
                 next.batch
             })
         }))

@@ -29,6 +29,8 @@ pub(crate) struct ChunkBatch {
     /// The position of their table among those of the scan.
     pub(crate) table: usize,
     pub(crate) batch: RecordBatch,
+    /// Whether the chunk has no more rows.
+    pub(crate) is_last: bool,
 }
 
 /// A batch, or `None` at the end.
@@ -211,7 +213,7 @@ impl ChunkBatches {
             let is_last = self.parts.is_empty();
             if batch.num_rows() > 0 || is_last && !self.has_given {
                 self.has_given = true;
-                return Step::Batch(Ok(ChunkBatch { chunk: self.chunk, table, batch }));
+                return Step::Batch(Ok(ChunkBatch { chunk: self.chunk, table, batch, is_last }));
             }
         }
     }

@@ -4,6 +4,7 @@ use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use coscan_datafusion::SharedResults;
 use coscan_runtime::ManagerReport;
 use coscan_transport::{PeerState, PeerStatus, Transport};
 use prometheus_client::encoding::text::encode;
@@ -35,6 +36,7 @@ fn text(state: &DashboardState, sees_servers: bool) -> Result<String, std::fmt::
     let report = state.manager.report();
     gauges(&mut registry, &report);
     counters(&mut registry, &report);
+    results(&mut registry, &SharedResults::of(&state.manager));
     if let Some((service, connection_limit)) = &state.server {
         queries(&mut registry, service.queries());
         clients(&mut registry, service.users(), connection_limit);
@@ -105,6 +107,26 @@ fn counters(registry: &mut Registry, report: &ManagerReport) {
     );
     let time = ConstCounter::new(report.decision_time.as_secs_f64());
     registry.register_with_unit("decision", "Time for decisions", Unit::Seconds, time);
+}
+
+fn results(registry: &mut Registry, shared: &SharedResults) {
+    let bytes = ConstGauge::new(i64::try_from(shared.bytes).unwrap_or(i64::MAX));
+    let help = "Results of chunks that queries share, a part of the metadata";
+    registry.register_with_unit("results", help, Unit::Bytes, bytes);
+    let mut counter = |name: &str, help: &str, value: u64| {
+        registry.register(name, help, ConstCounter::new(value));
+    };
+    counter("results_published", "Chunks whose results were published", shared.chunks_published);
+    counter(
+        "results_taken",
+        "Chunks whose results queries took from others, instead of reading them",
+        shared.chunks_taken,
+    );
+    counter(
+        "results_refused",
+        "Chunks whose results were too large to be published, or for which there was no memory",
+        shared.chunks_refused,
+    );
 }
 
 fn queries(registry: &mut Registry, queries: &Queries) {

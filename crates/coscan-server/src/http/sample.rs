@@ -18,7 +18,7 @@ pub const CELL_NUMBERS: usize = 5;
 /// ```json
 /// {"version":1,"seconds":12.5,"policy":"relevance",
 ///  "memory":{"budget":1e9,"pool":2e8,"pool_limit":2e8,"decoded":0,"operators":0,"metadata":9000,"peak":3e8},
-///  "totals":{"bytes_read":1,"bytes_saved":1,"slices_decoded":1,"slices_reused":1,"chunks":1,"loads":1,"decisions":1,"decision_us":1.5},
+///  "totals":{"bytes_read":1,"bytes_saved":1,"slices_decoded":1,"slices_reused":1,"chunks":1,"results":1,"loads":1,"decisions":1,"decision_us":1.5},
 ///  "scan_count":1,
 ///  "scans":[{"id":0,"query":"q7","user":"ann","sql":"SELECT …","table":0,"table_name":"lineitem","columns":["l_tax"],"class":"long","ordered":false,
 ///            "weight":1,"workers":2,"busy":1,"chunks":100,"delivered":40,"ready":2,"bytes_read":1,"bytes_reused":1,
@@ -130,6 +130,9 @@ pub struct TotalsRow {
     pub slices_reused: u64,
     /// The number of chunks handed to workers.
     pub chunks: u64,
+    /// The number of chunks whose results queries took from others, instead of reading them.
+    #[serde(default)]
+    pub results: u64,
     /// The number of loads.
     pub loads: u64,
     /// The number of decisions, which are loads, evictions and answers to workers.

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use coscan_datafusion::SharedResults;
 use coscan_runtime::core::{Order, PoolMap, PriorityClass, TableId};
 use coscan_runtime::{BufferManager, Event, EventKind, ScanReport, TableReport};
 use coscan_transport::{PeerState, PeerStatus, Transport};
@@ -80,6 +81,7 @@ impl SchedulerSnapshot {
                 slices_decoded: report.slices_decoded,
                 slices_reused: report.slices_reused,
                 chunks: report.chunks_delivered,
+                results: SharedResults::of(manager).chunks_taken,
                 loads: report.loads_started,
                 decisions: report.decisions,
                 decision_us: report.decision_time.as_secs_f64() * 1e6,

@@ -1,6 +1,6 @@
 //! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
-//! A [`Session`] (`session`) is a user with `settings` (`session_settings`, `constant_settings`, `time_zone`), after a
+//! A [`Session`] (`session`) is a user with `settings` (`setting_values`, `session_settings`, `constant_settings`, `time_zone`), after a
 //! `login`. It sees the tables of its own `catalog`, which are opened (`opening`) for all. A statement is parsed, and
 //! rewritten where PostgreSQL's syntax is not DataFusion's (`parsing` with `syntax`; `pg_catalog` for statements that
 //! read it), and [planned](SqlService::plan) (`plan`; `plan_parameters` and `array_parameters` give types to parameters,
@@ -42,6 +42,7 @@ mod query_threads;
 mod run;
 mod session;
 mod session_settings;
+mod setting_values;
 mod settings;
 mod state;
 mod statements;

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use coscan_datafusion::SessionSettings as SharingSettings;
-use coscan_runtime::units::{parse_bytes, parse_duration};
+use coscan_datafusion::{SessionSettings as SharingSettings, ShareResults};
+use coscan_runtime::units::parse_bytes;
 use datafusion::prelude::SessionConfig;
 
 use crate::queries::{ErrorKind, QueryError};
 use crate::sql::constant_settings::{
     FIXED, WITHOUT_EFFECT, default_value, fixed_value, is_fixed_value,
 };
+use crate::sql::setting_values::{cut, milliseconds, on_or_off, parse};
 use crate::sql::time_zone::arrow_zone;
 use crate::users::User;
 
@@ -20,6 +21,7 @@ pub struct Settings {
     weight: Option<u32>,
     refresh_interval: Option<Duration>,
     sharing: Option<bool>,
+    share_results: Option<ShareResults>,
     memory_limit: Option<u64>,
     statement_timeout: Option<Duration>,
     time_zone: Option<String>,
@@ -80,6 +82,12 @@ impl Settings {
                 let sharing = value.map(on_or_off).transpose();
                 self.sharing = sharing.map_err(|()| wrong("write on or off"))?;
             }
+            "coscan.share_results" => {
+                let parse = |value| ShareResults::parse(value).ok_or(());
+                let share_results = value.map(parse).transpose();
+                self.share_results =
+                    share_results.map_err(|()| wrong("write on, off or running"))?;
+            }
             "coscan.memory_limit" => {
                 let bytes = value.map(parse_bytes).transpose();
                 self.memory_limit = bytes.map_err(|reason| wrong(&reason))?;
@@ -137,6 +145,12 @@ impl Settings {
                 self.refresh_interval.map_or_else(String::new, text)
             }
             "coscan.sharing" => if self.sharing.unwrap_or(true) { "on" } else { "off" }.to_owned(),
+            "coscan.share_results" => match self.share_results.unwrap_or_default() {
+                ShareResults::Kept => "on",
+                ShareResults::Never => "off",
+                other => other.name(),
+            }
+            .to_owned(),
             "coscan.memory_limit" => {
                 self.memory_limit.map_or_else(String::new, |it| it.to_string())
             }
@@ -157,11 +171,19 @@ impl Settings {
     /// All settings, by name.
     #[must_use]
     pub fn all(&self, user: &User) -> Vec<(String, String)> {
-        let own =
-            ["coscan.weight", "coscan.refresh_interval", "coscan.sharing", "coscan.memory_limit"];
-        let own = own.into_iter().chain(["statement_timeout", "timezone", "session_authorization"]);
+        let own = [
+            "coscan.weight",
+            "coscan.refresh_interval",
+            "coscan.sharing",
+            "coscan.share_results",
+            "coscan.memory_limit",
+            "statement_timeout",
+            "timezone",
+            "session_authorization",
+        ];
         let others = FIXED.iter().chain(&WITHOUT_EFFECT).map(|(name, _)| *name);
         let mut all: Vec<_> = own
+            .into_iter()
             .chain(others)
             .filter_map(|name| Some((name.to_owned(), self.get(name, user).ok()?)))
             .collect();
@@ -178,6 +200,7 @@ impl Settings {
             sharing.weight = self.weight(user);
             sharing.refresh_interval = self.refresh_interval;
             sharing.sharing = self.sharing.unwrap_or(true);
+            sharing.share_results = self.share_results.unwrap_or_default();
         }
     }
 }
@@ -193,38 +216,11 @@ fn canonical(name: &str) -> String {
     }
 }
 
-/// Cuts off a value, since longer ones are of no use.
-fn cut(value: &str) -> String {
-    value[..value.floor_char_boundary(256)].to_owned()
-}
-
 fn unknown(name: &str) -> QueryError {
     QueryError::new(
         ErrorKind::UnknownSetting,
         format!("there is no setting {name}; SHOW ALL lists them"),
     )
-}
-
-fn parse<T: std::str::FromStr>(value: Option<&str>) -> Result<Option<T>, ()> {
-    value.map(|value| value.trim().parse().map_err(|_| ())).transpose()
-}
-
-/// Parses a switch, as PostgreSQL writes it.
-fn on_or_off(value: &str) -> Result<bool, ()> {
-    match value.trim().to_ascii_lowercase().as_str() {
-        "on" | "true" | "yes" | "1" => Ok(true),
-        "off" | "false" | "no" | "0" => Ok(false),
-        _ => Err(()),
-    }
-}
-
-/// Parses a time. Plain numbers are milliseconds, as in PostgreSQL.
-fn milliseconds(value: &str) -> Result<Duration, String> {
-    let value = value.trim();
-    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        return parse_duration(&format!("{value}ms"));
-    }
-    parse_duration(value)
 }
 
 #[cfg(test)]
@@ -243,6 +239,8 @@ mod tests {
             ("Statement_Timeout", "2min", "120000ms"),
             ("statement_timeout", "0", "0"),
             ("coscan.sharing", "FALSE", "off"),
+            ("coscan.share_results", "Off", "off"),
+            ("coscan.share_results", "running", "running"),
             ("coscan.memory_limit", "1MiB", "1048576"),
             ("TimeZone", "Europe/Amsterdam", "Europe/Amsterdam"),
             ("application_name", "psql", "psql"),
@@ -270,6 +268,7 @@ mod tests {
         for (name, value) in [
             ("coscan.weight", "0"),
             ("coscan.weight", "x"),
+            ("coscan.share_results", "maybe"),
             ("statement_timeout", "-1"),
             ("timezone", "Atlantis"),
             ("client_encoding", "latin1"),

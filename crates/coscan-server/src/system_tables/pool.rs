@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use coscan_datafusion::SharedResults;
 use datafusion::error::Result;
 
 use crate::system_tables::SystemTables;
@@ -17,6 +18,7 @@ pub(super) fn schema() -> SchemaRef {
 
 pub(super) fn rows(tables: &SystemTables) -> Result<RecordBatch> {
     let report = tables.manager.report();
+    let shared = SharedResults::of(&tables.manager);
     let (running, waiting) = tables.queries.counts();
     let rows = [
         ("queries_running", running as u64),
@@ -26,6 +28,10 @@ pub(super) fn rows(tables: &SystemTables) -> Result<RecordBatch> {
         ("chunks_in_use", report.chunks_in_use as u64),
         ("slices_decoded", report.slices_decoded),
         ("slices_reused", report.slices_reused),
+        ("results_published", shared.chunks_published),
+        ("results_taken", shared.chunks_taken),
+        ("results_refused", shared.chunks_refused),
+        ("results_bytes", shared.bytes),
         ("pool_held_bytes", report.pool_held_bytes),
         ("pool_limit_bytes", report.pool_limit_bytes),
         ("decoded_bytes", report.decoded_bytes),

@@ -31,6 +31,7 @@ fn recorded() -> Log {
         workers: 1,
         weight: 1,
         pages: None,
+        computation: None,
     };
     let mut now = Time(0);
     let scans: Vec<ScanId> =

@@ -68,6 +68,7 @@ impl Simulation<'_> {
             workers: run.query.workers,
             weight: run.query.weight,
             pages: selected(|&(number, _)| number),
+            computation: None,
         };
         let chunks = self.names.runs(of_manager, &chunks);
         let pages = selected(|&(_, id)| id);

@@ -39,6 +39,7 @@ fn spec(groups: &[u32], rows: std::ops::Range<u64>, workers: usize) -> ScanSpec 
         workers,
         weight: 3,
         pages: None,
+        computation: None,
     }
 }
 

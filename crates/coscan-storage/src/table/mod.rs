@@ -13,7 +13,7 @@
 //! | Read pages: [`ParquetFile::requests`], [`ParquetFile::read`] | `requests`, `read`, `body` (cuts responses) | `table_pages` |
 //! | Decode a column of a chunk: [`ParquetFile::decode`] | `decode`, `array_source`, `column_pages`, `segments`, `panics`; `estimate` (memory) | `table_pages` |
 //! | Read just the first rows: [`ParquetTable::prefix`] | `prefix` | `first_rows` |
-//! | Statistics: [`ParquetFile::statistics`], [`ParquetFile::zone_statistics`] | `statistics`, `bounds`, `zones`, `chunk_statistics` | `table_statistics` |
+//! | Statistics: [`ParquetFile::statistics`], [`ParquetFile::zone_statistics`] | `statistics`, `bounds`, `zones`, `chunk_statistics`, `distinct` (estimates) | `table_statistics` |
 //! | Observations of reads: [`ParquetFile::is_without_nan`], [`ParquetFile::is_unordered`] | `observed` | `table_statistics` |
 //! | Bloom filters: [`ParquetFile::read_bloom_filter`] | `bloom_filters` | |
 //!
@@ -38,6 +38,7 @@ mod column_pages;
 mod column_types;
 mod columns;
 mod decode;
+mod distinct;
 mod error;
 mod estimate;
 mod file;

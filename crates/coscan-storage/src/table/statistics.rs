@@ -37,6 +37,18 @@ impl ParquetFile {
         self.made(&self.statistics, column, ChunkStatistics::memory_bytes, compute)
     }
 
+    /// Whether a column is a flat one of whole numbers of at most 64 bits, which readers and writers compare alike.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    #[must_use]
+    pub fn stores_whole_numbers(&self, column: usize) -> bool {
+        let leaf = flat_leaf(&self.metadata, &self.leaves(column));
+        let descriptor = self.metadata.file_metadata().schema_descr();
+        let physical = leaf.map(|leaf| descriptor.column(leaf).physical_type());
+        matches!(physical, Some(PhysicalType::INT32 | PhysicalType::INT64))
+    }
+
     /// The zones of the file, as rows from its start: each row group of a chunk that has several, else the chunk.
     /// They ascend and cover the file.
     #[must_use]

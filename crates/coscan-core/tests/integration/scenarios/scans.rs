@@ -149,7 +149,16 @@ fn a_failed_scan_gets_nothing_more_and_keeps_its_needs_until_they_are_pruned() {
         let (table, _) = manager.register_layout(&table(8, &[10]), DeviceId(0));
         let chunks = std::iter::once(ChunkIndex(0)..ChunkIndex(8)).collect();
         let groups = vec![GroupIndex(0)];
-        let spec = ScanSpec { table, groups, chunks, order, workers: 2, weight: 1, pages: None };
+        let spec = ScanSpec {
+            table,
+            groups,
+            chunks,
+            order,
+            workers: 2,
+            weight: 1,
+            pages: None,
+            computation: None,
+        };
         let scan = manager.start_scan(Time(0), &spec).unwrap();
         let workers = [0, 1].map(WorkerIndex);
         workers.iter().for_each(|&it| manager.request_chunk(Time(0), scan, it).unwrap());

@@ -42,6 +42,7 @@ pub(crate) fn spec(table: TableId, chunks: Range<u32>) -> ScanSpec {
         workers: 1,
         weight: 1,
         pages: None,
+        computation: None,
     }
 }
 
@@ -99,6 +100,8 @@ pub(crate) struct World {
     pub now: u64,
     /// The weight of scans that start from now on.
     pub weight: u32,
+    /// The computation of scans that start from now on.
+    pub computation: Option<ComputationId>,
     /// The selected pages of scans that start from now on, see [`ScanSpec::pages`].
     pub pages: Option<Vec<PageId>>,
     /// The query at another server that scans that start from now on read for.
@@ -156,6 +159,7 @@ impl World {
             memory: MemoryModel::default(),
             now: 0,
             weight: 1,
+            computation: None,
             pages: None,
             remote: None,
             disk: Disk::Serial { free_at: 0 },
@@ -244,7 +248,16 @@ impl World {
             None => Vec::new(),
         };
         let pages = self.pages.clone();
-        let spec = ScanSpec { table, groups, chunks, order, workers: workers.len(), weight, pages };
+        let spec = ScanSpec {
+            table,
+            groups,
+            chunks,
+            order,
+            workers: workers.len(),
+            weight,
+            pages,
+            computation: self.computation,
+        };
         let scan = match self.remote {
             Some(query) => self.manager.start_remote_scan(Time(self.now), spec.clone(), query)?,
             None => self.manager.start_scan(Time(self.now), spec.clone())?,
@@ -278,7 +291,16 @@ impl World {
         let registered =
             self.manager.register_interest(Time(self.now), table, groups.clone(), chunks.clone());
         let (order, pages) = (Order::Any, None);
-        let spec = ScanSpec { table, groups, chunks, order, workers: 0, weight: 1, pages };
+        let spec = ScanSpec {
+            table,
+            groups,
+            chunks,
+            order,
+            workers: 0,
+            weight: 1,
+            pages,
+            computation: None,
+        };
         let scan = registered.unwrap();
         self.model.scan_started(scan, &spec);
         self.model.check(&self.manager);

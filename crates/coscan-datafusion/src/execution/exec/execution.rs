@@ -23,6 +23,8 @@ use crate::execution::metrics::ScanCounts;
 use crate::execution::row_filter::{self, RowFilter};
 use crate::execution::shares::Shares;
 use crate::query_id::QueryId;
+use crate::results::{Computations, QueryFragment, ResultSharing};
+use crate::settings::{SessionSettings, ShareResults};
 use crate::tables::source::{is_dynamic, properties};
 
 /// The state of an executed plan. A copy of the plan starts without it.
@@ -31,6 +33,8 @@ pub(super) struct ExecutionState {
     pub(super) metrics: ExecutionPlanMetricsSet,
     /// Set when the first partition is executed.
     pub(super) executions: OnceLock<Arc<Executions>>,
+    /// The same for executions that share results. They cannot be mixed with others.
+    pub(super) sharing_executions: OnceLock<Arc<Executions>>,
     /// The id of the query that has executed it, if the query has one.
     pub(super) query: OnceLock<Arc<str>>,
 }
@@ -94,6 +98,7 @@ impl SharedScanExec {
             order: self.order(),
             workers: 1,
             weight: self.settings.weight,
+            computation: None,
             label: self.label(context),
         };
         let counts = ScanCounts::new(&self.state.metrics);
@@ -109,6 +114,7 @@ impl SharedScanExec {
             order: self.order(),
             workers,
             weight: self.settings.weight,
+            computation: None,
             label: self.label(context),
         }
     }
@@ -156,22 +162,50 @@ impl SharedScanExec {
         }
     }
 
+    /// Executes a partition chunk by chunk, with the states of chunks that other queries have computed. The metrics count
+    /// its rows.
+    pub(crate) fn execute_sharing(
+        &self,
+        partition: usize,
+        fragment: &QueryFragment,
+        context: &TaskContext,
+    ) -> (ChunkReader, BaselineMetrics) {
+        let executions = self.state.sharing_executions.get_or_init(|| {
+            let table = self.source.table.table();
+            let sharing = ResultSharing {
+                manager: self.source.manager.clone(),
+                computations: Arc::new(Computations::new(table, fragment, &self.needed.chunks)),
+                keeps: SessionSettings::of(context.session_config()).share_results
+                    == ShareResults::Kept,
+            };
+            self.new_executions(context, Some(sharing))
+        });
+        (ChunkReader::new(executions.execute(partition)), self.baseline(partition))
+    }
+
     /// The executions of this instance of the plan.
     pub(super) fn executions(&self, context: &TaskContext) -> &Arc<Executions> {
-        self.state.executions.get_or_init(|| {
-            let table = self.source.table.table();
-            let shares = Shares::new(table.layout(), &self.needed.chunks, self.partition_count());
-            let plan = ChunkScanPlan {
-                manager: self.source.manager.clone(),
-                table: self.source.table.clone(),
-                request: self.request(self.partition_count(), context),
-                ranks: self.ranks(),
-                dynamic_filters: self.dynamic_filters(),
-                in_list_max: self.settings.in_list_max,
-                counts: self.counts(),
-            };
-            Arc::new(Executions::new(plan, shares))
-        })
+        self.state.executions.get_or_init(|| self.new_executions(context, None))
+    }
+
+    fn new_executions(
+        &self,
+        context: &TaskContext,
+        sharing: Option<ResultSharing>,
+    ) -> Arc<Executions> {
+        let table = self.source.table.table();
+        let shares = Shares::new(table.layout(), &self.needed.chunks, self.partition_count());
+        let plan = ChunkScanPlan {
+            manager: self.source.manager.clone(),
+            table: self.source.table.clone(),
+            request: self.request(self.partition_count(), context),
+            ranks: self.ranks(),
+            dynamic_filters: self.dynamic_filters(),
+            in_list_max: self.settings.in_list_max,
+            sharing,
+            counts: self.counts(),
+        };
+        Arc::new(Executions::new(plan, shares))
     }
 
     /// The filter that removes the rows that do not pass the filters which the scan evaluates.

@@ -218,6 +218,18 @@ impl SharedScanExec {
         }
     }
 
+    /// Whether it returns all rows of each chunk that it reads, and no filter changes while it runs: then what is computed of
+    /// a chunk can be shared.
+    pub(crate) fn reads_whole_chunks(&self) -> bool {
+        self.order() == Order::Any
+            && !self.has_user_partitioning
+            && self.top_k_order.is_none()
+            && self.fetch.is_none()
+            && self.pushed_filters.is_empty()
+            && self.needed.selected.is_none()
+            && !self.filters.iter().any(is_dynamic)
+    }
+
     fn partition_count(&self) -> usize {
         self.properties.partitioning.partition_count()
     }

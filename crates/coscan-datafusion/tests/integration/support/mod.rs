@@ -100,6 +100,11 @@ pub(crate) fn shared(manager: &BufferManager) -> SessionContext {
     context
 }
 
+/// Shares no results in a session, so that every query reads and decodes what it needs.
+pub(crate) async fn share_no_results(context: &SessionContext) {
+    run(context, "SET coscan.share_results = false").await;
+}
+
 /// Stores whose local files are those of this store, and the metrics of reads from them.
 pub(crate) fn counted(files: impl ObjectStore) -> (Stores, Arc<StoreMetrics>) {
     let metrics = StoreMetrics::new();

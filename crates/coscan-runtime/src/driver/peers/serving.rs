@@ -65,6 +65,7 @@ impl State {
             workers: 1,
             weight: 1,
             pages: Some(ids),
+            computation: None,
         };
         Some((spec, Arc::clone(parts)))
     }

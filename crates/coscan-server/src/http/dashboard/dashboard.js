@@ -133,6 +133,9 @@ function showText() {
   put($("f-scans-sub"), `${plural(totals.chunks, "chunk")} handed out`);
   put($("f-decoded"), slices ? percent(totals.slices_reused / slices) : "–");
   put($("f-decoded-sub"), `${number(totals.slices_reused)} of ${plural(slices, "slice")}`);
+  const computed = totals.chunks + (totals.results ?? 0);
+  put($("f-results"), totals.results ? percent(totals.results / computed) : "–");
+  put($("f-results-sub"), `${number(totals.results ?? 0)} of ${plural(computed, "chunk")}`);
   put($("f-decision"), totals.decisions ? `${(totals.decision_us / totals.decisions).toFixed(1)} µs` : "–");
   put($("f-decision-sub"), `${plural(totals.decisions, "decision")}, ${seconds(totals.decision_us / 1e6)}`);
   scans.show(sample);

@@ -48,7 +48,9 @@ impl Simulation<'_> {
         let scan = self.manager.register_interest(self.now, table, &groups, &chunks);
         let scan = scan.expect("all machines have the same tables");
         let (order, pages) = (Order::Any, None);
-        let spec = ScanSpec { table, groups, chunks, order, workers: 0, weight: 1, pages };
+        let computation = None;
+        let spec =
+            ScanSpec { table, groups, chunks, order, workers: 0, weight: 1, pages, computation };
         self.ledger.scan_started(scan, &spec, false)?;
         let peers = self.peers.as_mut().expect("a machine of a cluster");
         peers.add_scan(scan, ForPeer::Interest(interest));

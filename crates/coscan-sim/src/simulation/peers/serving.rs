@@ -48,6 +48,7 @@ impl Simulation<'_> {
             workers: 1,
             weight: 1,
             pages: Some(ids),
+            computation: None,
         };
         let Ok(scan) = self.manager.start_remote_scan(self.now, &spec, query) else {
             self.peers_mut().node.no_space(served); // Its pool is smaller than the chunk.

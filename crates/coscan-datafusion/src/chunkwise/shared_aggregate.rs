@@ -1,0 +1,222 @@
+//! The first stage of an aggregation that shares the states of chunks with other queries.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::internal_err;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, MetricBuilder, RecordOutput};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::chunk_plan::ChunkPlan;
+use super::loan::Loan;
+use super::output::only_scan;
+use super::segments::{Part, SegmentKind, Segments};
+use crate::execution::exec::SharedScanExec;
+use crate::operator::{Operator, OperatorExec, Plan};
+use crate::results::{GROUPS_MAX, QueryFragment};
+
+/// Aggregates a table as the engine's first stage does, with the filters below it. It computes the state of a chunk apart and
+/// publishes it where that is of use to other queries, and takes states that others have published: their chunks are not read.
+///
+/// EXPLAIN shows in `per_chunk` the operators that chunks go through, from the last to the first.
+///
+/// EXPLAIN ANALYZE adds:
+///
+/// | figure | meaning |
+/// |---|---|
+/// | `chunks_computed` | chunks that it has aggregated |
+/// | `chunks_from_results` | chunks whose states it has taken from other queries |
+/// | `chunks_published` | of the computed ones, those whose states others can take |
+/// | `chunks_refused` | of the computed ones, those whose states were too large, or for which there was no memory |
+pub(crate) type SharedAggregateExec = OperatorExec<SharedAggregate>;
+
+/// The part of [`SharedAggregateExec`] that other operators do not have. Its input is a [`SharedScanExec`] that reads whole chunks.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedAggregate {
+    fragment: Arc<QueryFragment>,
+    per_chunk: ChunkPlan,
+    properties: Arc<PlanProperties>,
+}
+
+impl SharedAggregate {
+    /// Puts a first stage of an aggregation above a scan. `per_chunk` is the same stage above a leaf for the rows of chunks.
+    ///
+    /// # Errors
+    /// If it cannot be above it.
+    pub(crate) fn above(
+        aggregate: &AggregateExec,
+        fragment: QueryFragment,
+        per_chunk: Plan,
+        scan: SharedScanExec,
+    ) -> Result<SharedAggregateExec> {
+        let operator = Self {
+            fragment: Arc::new(fragment),
+            per_chunk: ChunkPlan::new(per_chunk),
+            properties: Arc::clone(aggregate.properties()),
+        };
+        OperatorExec::above(operator, vec![Arc::new(scan)])
+    }
+}
+
+impl Operator for SharedAggregate {
+    const NAME: &'static str = "SharedAggregateExec";
+
+    fn properties(&self, inputs: &[Plan]) -> Result<Arc<PlanProperties>> {
+        only_scan(inputs)?;
+        Ok(Arc::clone(&self.properties))
+    }
+
+    fn fields(&self, _: &[Plan]) -> Vec<String> {
+        vec![format!("per_chunk=({})", self.per_chunk)]
+    }
+
+    fn execute(
+        plan: &SharedAggregateExec,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let scan = only_scan(&plan.inputs)?;
+        let batch_rows = context.session_config().batch_size();
+        let (reader, baseline) = scan.execute_sharing(partition, &plan.operator.fragment, &context);
+        let count = |name| MetricBuilder::new(&plan.metrics).global_counter(name);
+        let aggregation = Aggregation {
+            plan: plan.operator.per_chunk.clone(),
+            schema: plan.schema(),
+            batch_rows,
+            segments: Some(Segments::new(reader, baseline, scan.schema(), batch_rows)),
+            lender: Loan::new(),
+            running: None,
+            apart: None,
+            memory: MemoryConsumer::new(Self::NAME).register(context.memory_pool()),
+            output: VecDeque::new(),
+            computed: count("chunks_computed"),
+            from_results: count("chunks_from_results"),
+            published: count("chunks_published"),
+            refused: count("chunks_refused"),
+            context,
+        };
+        let baseline = BaselineMetrics::new(&plan.metrics, partition);
+        let states = stream::try_unfold(aggregation, async |mut aggregation| {
+            Ok(aggregation.next().await?.map(|batch| (batch, aggregation)))
+        });
+        let states = states.boxed().inspect_ok(move |batch| {
+            batch.record_output(&baseline);
+        });
+        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(plan.schema(), states))))
+    }
+}
+
+/// The execution of a partition.
+struct Aggregation {
+    plan: ChunkPlan,
+    context: Arc<TaskContext>,
+    schema: SchemaRef,
+    batch_rows: usize,
+    /// `None` while lent to the running plan.
+    segments: Option<Segments>,
+    lender: Loan<Segments>,
+    /// The states of the segment that is being aggregated.
+    running: Option<SendableRecordBatchStream>,
+    /// The state of that segment so far, if it is one chunk that is of use to others, and not too large.
+    apart: Option<Vec<RecordBatch>>,
+    /// The memory of `apart`.
+    memory: MemoryReservation,
+    output: VecDeque<RecordBatch>,
+    computed: Count,
+    from_results: Count,
+    published: Count,
+    refused: Count,
+}
+
+impl Aggregation {
+    /// The next states, or `None` at the end.
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.output.pop_front() {
+                return Ok(Some(batch));
+            }
+            if let Some(running) = &mut self.running {
+                match running.try_next().await? {
+                    Some(batch) => self.take(batch),
+                    None => self.end_segment()?,
+                }
+            } else if !self.begin_part().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Begins the next part. Returns false if there is none.
+    async fn begin_part(&mut self) -> Result<bool> {
+        let Some(mut segments) = self.segments.take() else {
+            return internal_err!("rows are still lent although all their states have come");
+        };
+        match segments.next().await? {
+            None => return Ok(false),
+            Some(Part::State(state)) => {
+                self.from_results.add(1);
+                self.output.extend(state.batches(&self.schema, self.batch_rows)?);
+                self.segments = Some(segments);
+            }
+            Some(Part::Segment(kind)) => {
+                self.apart = (kind == SegmentKind::Apart).then(Vec::new);
+                let rows = self.lender.lend(segments);
+                self.running = Some(self.plan.execute(vec![rows], &self.context)?);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes states of the running segment.
+    fn take(&mut self, batch: RecordBatch) {
+        if let Some(apart) = &mut self.apart {
+            let rows = apart.iter().map(RecordBatch::num_rows).sum::<usize>() + batch.num_rows();
+            let bytes = batch.get_array_memory_size();
+            if rows <= GROUPS_MAX && self.memory.try_grow(bytes).is_ok() {
+                apart.push(batch);
+                return;
+            }
+            self.give_up_apart();
+        }
+        self.output.push_back(batch);
+    }
+
+    /// Does not publish the chunk.
+    fn give_up_apart(&mut self) {
+        self.output.extend(self.apart.take().into_iter().flatten());
+        self.memory.free();
+    }
+
+    /// Ends the running segment, and publishes the state of its chunk.
+    fn end_segment(&mut self) -> Result<()> {
+        self.running = None;
+        let Some(segments) = self.lender.take() else {
+            return internal_err!("rows are still lent although all their states have come");
+        };
+        self.computed.add(segments.chunk_count());
+        if let (Some((chunk, rows)), Some(others)) =
+            (segments.complete_chunk(), segments.subscription())
+        {
+            let is_published = match &self.apart {
+                Some(batches) => others.publish(chunk, rows, &self.schema, batches)?.is_ok(),
+                None => {
+                    others.refuse(chunk);
+                    false
+                }
+            };
+            (if is_published { &self.published } else { &self.refused }).add(1);
+        }
+        self.give_up_apart();
+        self.segments = Some(segments);
+        Ok(())
+    }
+}

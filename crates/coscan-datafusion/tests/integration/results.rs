@@ -1,0 +1,400 @@
+//! Aggregations share the results of chunks: those of later and of concurrent queries, with the rows of plain DataFusion.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use coscan_runtime::core::PolicyKind;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::collect;
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+use futures::future::join_all;
+
+use crate::support::{
+    Seeded, assert_all_frees, create, explain, manager, metric, numbers, numbers_table, plain,
+    plan, run, set_partitions, shared, write,
+};
+
+const QUERY: &str =
+    "SELECT key > 4, count(*), sum(id), min(text) FROM numbers WHERE value > 3 GROUP BY key > 4";
+
+/// What a query has done with results.
+#[derive(Debug, PartialEq, Eq)]
+struct Figures {
+    computed: usize,
+    from_results: usize,
+    published: usize,
+}
+
+/// The operators of a plan that share results.
+fn sharing(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
+    let of_inputs = plan.children().into_iter().flat_map(sharing);
+    let own = (plan.name() == "SharedAggregateExec").then(|| Arc::clone(plan));
+    own.into_iter().chain(of_inputs).collect()
+}
+
+fn figures(plan: &Arc<dyn ExecutionPlan>) -> Figures {
+    let [shared] = sharing(plan).try_into().expect("one operator shares results");
+    Figures {
+        computed: metric(&shared, "chunks_computed"),
+        from_results: metric(&shared, "chunks_from_results"),
+        published: metric(&shared, "chunks_published"),
+    }
+}
+
+/// The chunks that an operator has taken from others, if it was executed.
+fn from_results_of(shared: &Arc<dyn ExecutionPlan>) -> usize {
+    let sum = shared.metrics().and_then(|metrics| metrics.sum_by_name("chunks_from_results"));
+    sum.map_or(0, |sum| sum.as_usize())
+}
+
+/// Executes a query, and returns what it has done with results.
+async fn figures_of(context: &SessionContext, sql: &str) -> Figures {
+    let plan = plan(context, sql).await;
+    collect(Arc::clone(&plan), context.task_ctx()).await.unwrap();
+    figures(&plan)
+}
+
+async fn sorted(context: &SessionContext, sql: &str) -> Vec<String> {
+    let mut rows = run(context, sql).await;
+    rows.sort();
+    rows
+}
+
+#[tokio::test]
+async fn a_later_query_reads_and_computes_nothing() {
+    let (_data, manager, context) = numbers_table(1000).await;
+    let first = figures_of(&context, QUERY).await;
+    assert_eq!(first, Figures { computed: 10, from_results: 0, published: 10 });
+    let rows = sorted(&context, QUERY).await;
+    let other_session = shared(&manager);
+    create(&other_session, "numbers", _data.path()).await;
+    for context in [&context, &other_session] {
+        let later = figures_of(context, QUERY).await;
+        assert_eq!(later, Figures { computed: 0, from_results: 10, published: 0 });
+        assert_eq!(sorted(context, QUERY).await, rows);
+    }
+    let text = explain(&context, &format!("EXPLAIN ANALYZE {QUERY}")).await;
+    assert!(text.contains("chunks_from_results=10"), "{text}");
+    assert!(text.contains("chunks_delivered=0"), "{text}");
+    assert_all_frees(&manager).await;
+}
+
+#[tokio::test]
+async fn ranges_of_a_key_share_the_chunks_inside_both() {
+    let (_data, _manager, context) = numbers_table(1000).await;
+    let query = |range: &str| {
+        format!("SELECT key > 4, count(*), sum(value) FROM numbers WHERE {range} GROUP BY key > 4")
+    };
+    let first = figures_of(&context, &query("id < 750")).await;
+    assert_eq!(first, Figures { computed: 8, from_results: 0, published: 8 });
+    // Of the chunks 2 to 8, those from 3 to 6 lie inside both ranges.
+    let second = figures_of(&context, &query("250 <= id AND id < 850")).await;
+    assert_eq!(second, Figures { computed: 3, from_results: 4, published: 3 });
+    let whole = figures_of(&context, &query("id IS NOT NULL")).await;
+    assert_eq!(whole.computed + whole.from_results, 10);
+    let plain = plain();
+    create(&plain, "numbers", _data.path()).await;
+    for range in
+        ["id < 750", "250 <= id AND id < 850", "id <> 300", "id = 777", "id > 98 AND 301 > id"]
+    {
+        let sql = query(range);
+        assert_eq!(sorted(&context, &sql).await, sorted(&plain, &sql).await, "{sql}");
+        assert_eq!(sorted(&context, &sql).await, sorted(&plain, &sql).await, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_setting_says_with_whom_results_are_shared() {
+    let (_data, manager, context) = numbers_table(1000).await;
+    run(&context, "SET coscan.share_results = false").await;
+    assert_eq!(sharing(&plan(&context, QUERY).await).len(), 0);
+    run(&context, "SET coscan.share_results = running").await;
+    let alone = Figures { computed: 10, from_results: 0, published: 0 };
+    assert_eq!(figures_of(&context, QUERY).await, alone);
+    assert_eq!(figures_of(&context, QUERY).await, alone);
+    run(&context, "SET coscan.share_results = true").await;
+    assert_eq!(figures_of(&context, QUERY).await.published, 10);
+    assert_eq!(figures_of(&context, QUERY).await.from_results, 10);
+    let error = context.sql("SET coscan.share_results = 'maybe'").await.err().unwrap();
+    assert!(error.to_string().contains("true, false, or running"), "{error}");
+    assert_all_frees(&manager).await;
+}
+
+#[tokio::test]
+async fn results_of_a_replaced_file_are_not_used() {
+    let (data, _manager, context) = numbers_table(300).await;
+    let sql = "SELECT count(*), sum(id) FROM numbers";
+    assert_eq!(figures_of(&context, sql).await.published, 3);
+    let replaced = numbers(1000..1300);
+    write(&data.path().join("numbers.parquet"), &replaced, 100);
+    run(&context, "SET coscan.refresh_interval = '0s'").await;
+    let again = figures_of(&context, sql).await;
+    assert_eq!(again, Figures { computed: 3, from_results: 0, published: 3 });
+    assert_eq!(run(&context, sql).await, ["300 344850"]);
+}
+
+#[tokio::test]
+async fn only_what_is_known_to_be_equal_is_shared() {
+    let (_data, manager, context) = numbers_table(300).await;
+    for sql in [
+        "SELECT count(DISTINCT key), sum(DISTINCT id) FROM numbers",
+        "SELECT key, array_agg(id) FROM numbers GROUP BY key",
+        "SELECT median(value) FROM numbers",
+        "SELECT count(*) FROM numbers WHERE value > random()",
+        "SELECT key, count(*) FROM numbers GROUP BY GROUPING SETS ((key), ())",
+        "SELECT id FROM numbers LIMIT 1",
+        "SELECT sum(id) FROM (SELECT id FROM numbers LIMIT 250)",
+        "SELECT min(id) FROM numbers WHERE key = 3 AND id > 5",
+    ] {
+        assert_eq!(sharing(&plan(&context, sql).await).len(), 0, "{sql}");
+    }
+    // Another function of the same name.
+    let other = shared(&manager);
+    create(&other, "numbers", _data.path()).await;
+    let abs = create_udf(
+        "abs",
+        vec![DataType::Int64],
+        DataType::Int64,
+        Volatility::Immutable,
+        Arc::new(|_: &[ColumnarValue]| Ok(ColumnarValue::from(ScalarValue::Int64(Some(1))))),
+    );
+    other.register_udf(abs);
+    let sql = "SELECT sum(abs(id)), count(*) FROM numbers";
+    assert_eq!(run(&context, sql).await, ["44850 300"]);
+    assert_eq!(run(&other, sql).await, ["300 300"]);
+    assert_eq!(run(&context, sql).await, ["44850 300"]);
+}
+
+#[tokio::test]
+async fn aggregations_in_one_partition_share_too() {
+    let (_data, manager, context) = numbers_table(1000).await;
+    set_partitions(&context, 1).await;
+    for sql in [QUERY, "SELECT count(*), sum(id) FROM numbers WHERE value > 3"] {
+        let rows = sorted(&context, sql).await;
+        let again = figures_of(&context, sql).await;
+        assert_eq!(again, Figures { computed: 0, from_results: 10, published: 0 }, "{sql}");
+        assert_eq!(sorted(&context, sql).await, rows);
+    }
+    assert_all_frees(&manager).await;
+}
+
+#[tokio::test]
+async fn aggregations_of_many_groups_are_left_to_the_engine() {
+    let (_data, _manager, context) = numbers_table(1000).await;
+    let many = ["value", "text", "id * 2", "value, key > 3"];
+    for keys in many {
+        let sql = format!("SELECT {keys}, count(*) FROM numbers GROUP BY {keys}");
+        let shares = sharing(&plan(&context, &sql).await).len() > 0;
+        // 100 whole numbers in a chunk could be few, numbers without a dictionary are not.
+        assert_eq!(shares, keys == "id * 2", "{keys}");
+    }
+    let few = ["key", "value > 5", "id % 7", "CASE WHEN value < 3 THEN 'a' ELSE 'b' END, key"];
+    for keys in few {
+        let sql = format!("SELECT {keys}, count(*) FROM numbers GROUP BY {keys}");
+        assert_eq!(sharing(&plan(&context, &sql).await).len(), 1, "{keys}");
+    }
+}
+
+#[tokio::test]
+async fn large_states_are_not_shared() {
+    let (_data, manager, context) = numbers_table(1000).await;
+    let sql = "SELECT id / 2, count(*) FROM numbers GROUP BY id / 2";
+    for _ in 0..3 {
+        let figures = figures_of(&context, sql).await;
+        assert_eq!((figures.computed, figures.from_results, figures.published), (10, 0, 0));
+    }
+    assert_all_frees(&manager).await;
+}
+
+/// Columns of all kinds, with NULLs, NaN, both zeros, decimals near overflow, and texts.
+fn varied(rows: usize) -> RecordBatch {
+    let mut random = Seeded::new(11);
+    let mut nullable = |row: usize| !row.is_multiple_of(17) || random.below(2) == 0;
+    let floats = [0.0, -0.0, f64::NAN, 1.5, -3.25, f64::INFINITY, 7.0];
+    let number = |row: usize| (row * 31 % 97) as i64;
+    let ints: Int64Array = (0..rows).map(|row| nullable(row).then(|| number(row))).collect();
+    let float: Float64Array =
+        (0..rows).map(|row| nullable(row).then(|| floats[row * 7 % floats.len()])).collect();
+    let texts: StringArray = (0..rows)
+        .map(|row| nullable(row).then(|| format!("a text of some length {}", row % 5)))
+        .collect();
+    let wide: Decimal128Array =
+        (0..rows).map(|row| nullable(row).then(|| i128::from(number(row)) << (row % 60))).collect();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("row", Arc::new((0..rows as i64).collect::<Int64Array>())),
+        ("n", Arc::new(ints)),
+        ("f", Arc::new(float)),
+        ("t", Arc::new(texts)),
+        ("d", Arc::new(wide.with_precision_and_scale(30, 3).unwrap())),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+/// A random aggregation of few groups. Equal numbers give equal queries.
+fn random_query(random: &mut Seeded) -> String {
+    let one_of = |random: &mut Seeded, texts: &[&str]| {
+        texts[random.below(texts.len() as u64) as usize].to_owned()
+    };
+    let aggregates = [
+        "count(*)",
+        "count(n)",
+        "sum(n)",
+        "avg(n)",
+        "min(t)",
+        "max(t)",
+        "sum(d)",
+        "avg(d)",
+        "min(f)",
+        "max(f)",
+        "sum(d * (1 - d))",
+        "count(*) FILTER (WHERE n > 40)",
+        "bool_or(n = 5)",
+        "min(upper(t))",
+        "sum(CASE WHEN t LIKE '%3' THEN n ELSE -n END)",
+        "max(CAST(n AS VARCHAR))",
+    ];
+    let groups = ["t", "n % 3", "f", "f > 1", "t IN ('x', 'a text of some length 2')", "n IS NULL"];
+    let constant = random.below(4) * 250;
+    let filters = [
+        format!("row >= {constant}"),
+        format!("row < {}", 1000 - constant),
+        "n > 20".to_owned(),
+        "f < 3".to_owned(),
+        "t IS NOT NULL".to_owned(),
+        format!("n <> {}", random.below(2)),
+        format!("row BETWEEN {constant} AND {}", constant + 300),
+    ];
+    let chosen =
+        (0..=random.below(3)).map(|at| format!("{} AS a{at}", one_of(random, &aggregates)));
+    let chosen: Vec<_> = chosen.collect();
+    let mut sql = format!("SELECT {}", chosen.join(", "));
+    let group = (random.below(3) > 0).then(|| one_of(random, &groups));
+    group.iter().for_each(|group| sql += &format!(", {group} AS g"));
+    sql += " FROM t";
+    let conditions: Vec<_> = (0..random.below(3))
+        .map(|_| filters[random.below(filters.len() as u64) as usize].clone())
+        .collect();
+    if !conditions.is_empty() {
+        sql += &format!(" WHERE {}", conditions.join(" AND "));
+    }
+    group.iter().for_each(|group| sql += &format!(" GROUP BY {group}"));
+    sql
+}
+
+async fn varied_table(directory: &Path, contexts: &[&SessionContext]) {
+    write(&directory.join("a.parquet"), &varied(700), 100);
+    write(&directory.join("b.parquet"), &varied(450), 150);
+    for context in contexts {
+        create(context, "t", directory).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_queries_at_once_give_the_rows_of_the_engine() {
+    let data = tempfile::tempdir().unwrap();
+    let manager = manager(PolicyKind::Relevance);
+    let (engine, context) = (plain(), shared(&manager));
+    varied_table(data.path(), &[&engine, &context]).await;
+    let mut from_results = 0;
+    for seed in 0..40 {
+        let mut random = Seeded::new(seed);
+        set_partitions(&context, 1 + random.below(4) as usize).await;
+        let queries: Vec<_> = (0..4).map(|_| random_query(&mut random)).collect();
+        // Each several times at once, some of them given up on the way.
+        let running = (0..12).map(|index| {
+            let (sql, context) = (queries[index % queries.len()].clone(), context.clone());
+            let taken = if index % 5 == 4 { 0 } else { usize::MAX };
+            tokio::spawn(async move {
+                let plan = plan(&context, &sql).await;
+                let merged = Arc::new(
+                    datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec::new(
+                        Arc::clone(&plan),
+                    ),
+                );
+                let rows: Vec<_> =
+                    merged.execute(0, context.task_ctx()).unwrap().take(taken).collect().await;
+                let rows: Result<Vec<_>, _> = rows.into_iter().collect();
+                (sql, taken, plan, rows)
+            })
+        });
+        for ran in join_all(running).await {
+            let (sql, taken, plan, rows) = ran.unwrap();
+            from_results += sharing(&plan).iter().map(from_results_of).sum::<usize>();
+            if taken > 0 {
+                let text = |batches: &[RecordBatch]| {
+                    let text = arrow::util::pretty::pretty_format_batches(batches).unwrap();
+                    let mut lines: Vec<_> = text.to_string().lines().map(str::to_owned).collect();
+                    lines.sort();
+                    lines
+                };
+                let expected = engine.sql(&sql).await.unwrap().collect().await;
+                match (rows, expected) {
+                    (Ok(rows), Ok(expected)) => {
+                        assert_eq!(text(&rows), text(&expected), "seed {seed}: {sql}");
+                    }
+                    (Err(_), Err(_)) => {}
+                    (rows, expected) => {
+                        panic!("seed {seed}: {sql}: {rows:?}, but in the engine {expected:?}")
+                    }
+                }
+            }
+        }
+    }
+    assert!(from_results > 100, "{from_results} chunks came from results");
+    assert_all_frees(&manager).await;
+}
+
+#[tokio::test]
+async fn partitions_give_each_chunk_once_however_they_are_executed() {
+    let (_data, manager, context) = numbers_table(2000).await;
+    let sql = "SELECT key > 4, count(*), sum(id) FROM numbers GROUP BY key > 4";
+    let count = |batches: &[RecordBatch]| -> i64 {
+        let counts = batches.iter().flat_map(|batch| {
+            batch.column(1).as_any().downcast_ref::<Int64Array>().unwrap().values().to_vec()
+        });
+        counts.sum()
+    };
+    for is_known in [false, true, true] {
+        let plan = plan(&context, sql).await;
+        let [stage] = sharing(&plan).try_into().unwrap();
+        let execute = |partition| stage.execute(partition, context.task_ctx()).unwrap();
+        // One partition is polled once and dropped, another is executed twice.
+        let mut first = execute(0);
+        let given: Vec<_> = first.by_ref().take(1).map(Result::unwrap).collect().await;
+        let second = execute(1).map(Result::unwrap).collect::<Vec<_>>().await;
+        let rest = first.map(Result::unwrap).collect::<Vec<_>>().await;
+        let others =
+            [2, 3].map(|partition| execute(partition).map(Result::unwrap).collect::<Vec<_>>());
+        let others = join_all(others).await;
+        let all = count(&given) + count(&second) + count(&rest);
+        assert_eq!(
+            all + others.iter().map(|batches| count(batches)).sum::<i64>(),
+            2000,
+            "{is_known}"
+        );
+        let twice = execute(1).map(Result::unwrap).collect::<Vec<_>>().await;
+        assert_eq!(count(&twice), count(&second), "a partition has the same rows again");
+    }
+    assert_all_frees(&manager).await;
+}
+
+#[tokio::test]
+async fn an_error_is_nobody_elses() {
+    let (_data, manager, context) = numbers_table(1000).await;
+    let fails = "SELECT sum(10 / (id - 950)) FROM numbers";
+    let works = "SELECT sum(10 / (id - 950)) FROM numbers WHERE id <> 950";
+    for _ in 0..3 {
+        let (failed, worked) = futures::join!(
+            async { context.sql(fails).await.unwrap().collect().await },
+            run(&context, works)
+        );
+        assert!(failed.unwrap_err().to_string().contains("Divide by zero"));
+        assert_eq!(worked.len(), 1);
+    }
+    assert_all_frees(&manager).await;
+}
