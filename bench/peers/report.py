@@ -51,7 +51,8 @@ def introduction(results: dict) -> list[str]:
     engines, scale = options["engines"], options["scale"]
     how_run = {
         "coscan": "**coscan**: `coscan serve`, a connection of the PostgreSQL protocol (psycopg) for each client. Its "
-                  "processor time and memory are those of the server and of the client process together.",
+                  "processor time and memory are those of the server and of the client process together. It shares "
+                  "reads and decoding, but no results (`SET coscan.share_results = off`), since rounds repeat queries.",
         "duckdb": "**DuckDB**: one database in memory in the client's process, views over `read_parquet`, a cursor for "
                   "each client, `parquet_metadata_cache` on.",
         "chdb": "**chDB**: ClickHouse in the client's process, tables of the engine `File(Parquet)`, a connection for "
@@ -159,7 +160,7 @@ def not_compared(engines: list[str]) -> list[str]:
         "Servers of ClickHouse or DuckDB, and results sent over a network: coscan's clients pay for a protocol here, "
         "the others' do not.",
         "Large results, writing, object stores, several machines, and memory too small for joins.",
-        "Caches of results, which none of the engines uses here.",
+        "Shared or cached results, which none of the engines uses here.",
     ]
     if "duckdb" in engines:
         items.append("DuckDB's cache of local files (`cache_local_files`), which is off by default.")

@@ -141,7 +141,7 @@ fn line(report: &EngineReport, manager: Option<&ManagerReport>) -> String {
         format!("{:.0} %", 100.0 * manager.slices_reused as f64 / slices as f64)
     });
     format!(
-        "  {:<11} {:>7.1} s   stream {:>6.1} s   normalized latency {:>6.2}   {:>8} in {:>6} reads   \
+        "  {:<14} {:>7.1} s   stream {:>6.1} s   normalized latency {:>6.2}   {:>8} in {:>6} reads   \
          decoded by others {reused:>4}   {}",
         report.engine,
         report.total_s,

@@ -9,11 +9,12 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Distribution, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode;
 use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::{
     ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements,
-    PlanProperties, StatisticsArgs,
+    PlanProperties, ReplaceChildrenOptions, StatisticsArgs,
 };
 
 /// An operator with all operators below it.
@@ -136,6 +137,24 @@ impl<O: Operator> ExecutionPlan for OperatorExec<O> {
 
     fn with_new_children(self: Arc<Self>, inputs: Vec<Plan>) -> Result<Plan> {
         Ok(Arc::new(Self::above(self.operator.clone(), inputs)?))
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        inputs: Vec<Plan>,
+        options: ReplaceChildrenOptions,
+    ) -> Result<Plan> {
+        if options.children_properties == ChildrenPropertiesMode::Recompute {
+            return Ok(Arc::new(Self::above(self.operator.clone(), inputs)?));
+        }
+        let (operator, properties) = (self.operator.clone(), Arc::clone(&self.properties));
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Arc::new(Self { operator, inputs, metrics, properties }))
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Plan> {
+        let inputs = self.inputs.clone();
+        self.replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {

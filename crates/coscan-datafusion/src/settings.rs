@@ -29,15 +29,15 @@ pub struct SessionSettings {
     pub share_results: ShareResults,
 }
 
-/// The queries with which aggregations share the results of chunks.
+/// Whether aggregations share the results of chunks with other queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShareResults {
-    /// Those that run at the same time, and later ones.
+    /// With running queries and with later ones.
     #[default]
     Kept,
-    /// Those that run at the same time.
+    /// With running queries. Results stay only as long as a query with the same aggregation runs, unless other sessions keep them.
     Running,
-    /// None.
+    /// With none.
     Never,
 }
 
@@ -46,9 +46,9 @@ impl ShareResults {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.trim().to_ascii_lowercase().as_str() {
-            "true" | "on" => Some(Self::Kept),
+            "true" | "on" | "yes" | "1" => Some(Self::Kept),
             "running" => Some(Self::Running),
-            "false" | "off" => Some(Self::Never),
+            "false" | "off" | "no" | "0" => Some(Self::Never),
             _ => None,
         }
     }
@@ -109,7 +109,7 @@ impl ExtensionOptions for SessionSettings {
                 config_err!("coscan.weight is a number of at least 1, not `{value}`")
             }
             (None, "share_results") => config_err!(
-                "coscan.share_results is true, false, or running (with queries that run at the same time only), not \
+                "coscan.share_results is true, false, or running (no results are kept for later queries), not \
                  `{value}`"
             ),
             (None, _) => config_err!(
@@ -133,8 +133,8 @@ impl ExtensionOptions for SessionSettings {
             entry(
                 "share_results",
                 Some(self.share_results.name().to_owned()),
-                "Whether aggregations share the results of chunks with other queries: true, false, or running for those that \
-                 run at the same time only",
+                "Whether aggregations share the results of chunks with other queries: true, false, or running to keep none \
+                 for later ones",
             ),
             entry(
                 "sharing",

@@ -10,12 +10,23 @@ use crate::tables::metadata_reservation::MetadataReservation;
 
 impl BufferManager {
     /// Takes memory for a value in a [cache slot](Self::cache_slot) that queries can do without. Unused values of the
-    /// same type are dropped for it. All of them take at most an eighth of the budget. Returns `None` if there is no
-    /// memory.
+    /// same type are dropped for it, least recently used first. All of them take at most one in `divisor` bytes of the budget.
+    /// Returns `None` if there is no memory.
     #[must_use]
-    pub fn metadata_memory<T: Any + Send + Sync>(&self, bytes: u64) -> Option<MetadataReservation> {
+    pub fn metadata_memory<T: Any + Send + Sync>(
+        &self,
+        bytes: u64,
+        divisor: u64,
+    ) -> Option<MetadataReservation> {
         let (memory, cache) = (self.driver.memory(), self.driver.metadata_cache());
-        MetadataReservation::try_optional(memory, cache, TypeId::of::<T>(), bytes)
+        let bytes_max = memory.budget_bytes() / divisor.max(1);
+        MetadataReservation::try_optional(memory, cache, TypeId::of::<T>(), bytes, bytes_max)
+    }
+
+    /// The bytes of all values of a type in [cache slots](Self::cache_slot).
+    #[must_use]
+    pub fn metadata_bytes_of<T: Any + Send + Sync>(&self) -> u64 {
+        self.driver.metadata_cache().bytes_of(TypeId::of::<T>())
     }
 
     /// Counts memory that is in use already as metadata, even beyond the budget, until the result is dropped.

@@ -145,7 +145,8 @@ impl Arguments {
         };
         let server = Server::start_on(&manager, &config).await?;
         let sharing = if name.starts_with("without") { "off" } else { "on" };
-        let settings = format!("SET coscan.sharing = {sharing}");
+        // Results that are shared would make repeated queries cost nothing.
+        let settings = format!("SET coscan.sharing = {sharing}; SET coscan.share_results = off");
         let at = server.postgres.ok_or("the server listens for PostgreSQL clients")?;
         let clients = Clients::connect(name, at, metrics, self.clients, &settings).await?;
         let engine: Arc<dyn Engine> = Arc::new(clients);

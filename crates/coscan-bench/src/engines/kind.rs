@@ -16,8 +16,10 @@ pub enum EngineKind {
     DataFusion,
     /// DataFusion with coscan under this policy, without shared results: the policies are compared by what they read.
     Policy(PolicyKind),
-    /// DataFusion with coscan under its default policy, with results shared so.
-    Coscan(ShareResults),
+    /// DataFusion with coscan as it is by default: results are shared with running and with later queries.
+    Coscan,
+    /// DataFusion with coscan, which shares results with running queries only.
+    CoscanRunning,
 }
 
 impl EngineKind {
@@ -26,10 +28,9 @@ impl EngineKind {
     pub fn usual() -> Vec<Self> {
         let older = [PolicyKind::Relevance2004, PolicyKind::Relevance2007];
         let policies = PolicyKind::ALL.into_iter().filter(|policy| !older.contains(policy));
-        let coscan = Self::Coscan(ShareResults::Kept);
         std::iter::once(Self::DataFusion)
             .chain(policies.map(Self::Policy))
-            .chain([coscan])
+            .chain([Self::Coscan])
             .collect()
     }
 
@@ -38,7 +39,7 @@ impl EngineKind {
         match self {
             Self::DataFusion => None,
             Self::Policy(policy) => Some(policy),
-            Self::Coscan(_) => Some(PolicyKind::default()),
+            Self::Coscan | Self::CoscanRunning => Some(PolicyKind::default()),
         }
     }
 
@@ -46,7 +47,8 @@ impl EngineKind {
     pub fn share_results(self) -> ShareResults {
         match self {
             Self::DataFusion | Self::Policy(_) => ShareResults::Never,
-            Self::Coscan(share_results) => share_results,
+            Self::Coscan => ShareResults::Kept,
+            Self::CoscanRunning => ShareResults::Running,
         }
     }
 }
@@ -56,9 +58,8 @@ impl fmt::Display for EngineKind {
         match self {
             Self::DataFusion => f.write_str("datafusion"),
             Self::Policy(policy) => policy.fmt(f),
-            Self::Coscan(ShareResults::Kept) => f.write_str(COSCAN),
-            Self::Coscan(ShareResults::Running) => f.write_str(COSCAN_RUNNING),
-            Self::Coscan(ShareResults::Never) => PolicyKind::default().fmt(f),
+            Self::Coscan => f.write_str(COSCAN),
+            Self::CoscanRunning => f.write_str(COSCAN_RUNNING),
         }
     }
 }
@@ -78,9 +79,27 @@ impl FromStr for EngineKind {
     fn from_str(name: &str) -> Result<Self, UnknownEngine> {
         match name {
             "datafusion" => Ok(Self::DataFusion),
-            COSCAN => Ok(Self::Coscan(ShareResults::Kept)),
-            COSCAN_RUNNING => Ok(Self::Coscan(ShareResults::Running)),
+            COSCAN => Ok(Self::Coscan),
+            COSCAN_RUNNING => Ok(Self::CoscanRunning),
             _ => name.parse().map(Self::Policy).map_err(|_| UnknownEngine(name.to_owned())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn engines_have_the_names_by_which_they_are_chosen() {
+        let all = EngineKind::usual().into_iter().chain([EngineKind::CoscanRunning]);
+        for kind in all {
+            assert_eq!(kind.to_string().parse::<EngineKind>().unwrap(), kind);
+        }
+        assert_eq!(EngineKind::Coscan.to_string(), "coscan");
+        let policy = EngineKind::Policy(PolicyKind::Relevance);
+        assert_eq!(policy.share_results(), ShareResults::Never);
+        assert!("coscan-kept".parse::<EngineKind>().is_err());
     }
 }

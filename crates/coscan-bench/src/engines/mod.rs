@@ -141,13 +141,13 @@ impl SqlEngine {
     }
 
     /// Gives an engine of coscan the name and the settings of its kind.
-    pub(crate) fn of_kind(self, kind: EngineKind) -> Self {
-        self.share_results(kind.share_results());
+    pub(crate) fn with_kind(self, kind: EngineKind) -> Self {
+        self.set_share_results(kind.share_results());
         Self { name: kind.to_string(), ..self }
     }
 
     /// Sets with whom aggregations share results, for queries from now on.
-    pub(crate) fn share_results(&self, share_results: ShareResults) {
+    pub(crate) fn set_share_results(&self, share_results: ShareResults) {
         let state = self.context.state_ref();
         let mut state = state.write();
         let options = state.config_mut().options_mut();

@@ -24,7 +24,7 @@ impl Tables<'_> {
     ) -> Result<SqlEngine, EngineError> {
         let Some(policy) = kind.policy() else { return self.open(None).await };
         let engine = self.open(Some(BufferManager::new(options.policy(policy))?)).await?;
-        Ok(engine.of_kind(kind))
+        Ok(engine.with_kind(kind))
     }
 
     /// Creates an engine on the tables: coscan with this manager, or plain DataFusion.

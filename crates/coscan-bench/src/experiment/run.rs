@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coscan_datafusion::ShareResults;
 use coscan_runtime::{BufferManager, ManagerReport, Options};
 
 use super::{PoolSize, Prepared};
@@ -13,7 +14,6 @@ use crate::engines::{EngineKind, SqlEngine, Tables, manager_options};
 use crate::metrics::{Standalone, average};
 use crate::runner::{Engine, EngineError, Run, run_streams, time_query};
 use crate::workload::{self, Kind, ORDERS, Query, Stream, standalone_queries};
-use coscan_datafusion::ShareResults;
 
 /// One engine's run and what its manager reported at the end.
 #[derive(Debug)]
@@ -102,19 +102,19 @@ impl Prepared {
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
                 let options = self.options().policy(policy);
                 let (manager, recording) = BufferManager::recorded(options, file)?;
-                (self.tables().open(Some(manager)).await?.of_kind(kind), Some(recording))
+                (self.tables().open(Some(manager)).await?.with_kind(kind), Some(recording))
             }
             _ => (self.engine(kind).await?, None),
         };
         let engine = Arc::new(engine);
         if self.experiment.warm {
             // Data is warm, results are not.
-            engine.share_results(ShareResults::Never);
+            engine.set_share_results(ShareResults::Never);
             for query in whole_queries(&self.streams) {
                 time_query(engine.as_ref(), &query, &self.experiment.table).await?;
             }
         }
-        engine.share_results(kind.share_results());
+        engine.set_share_results(kind.share_results());
         let shared: Arc<dyn Engine> = Arc::clone(&engine) as _;
         let run = run_streams(shared, &self.streams, &self.experiment.table).await?;
         let manager = engine.manager_report();

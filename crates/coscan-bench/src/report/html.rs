@@ -95,10 +95,11 @@ fn equality(reports: &[EngineReport]) -> String {
     )
 }
 
-/// The main figures of `relevance`, or else of the last engine, with those of the first engine.
+/// The main figures of `coscan`, or else of `relevance` or of the last engine, with those of the first engine.
 fn tiles(reports: &[EngineReport]) -> String {
-    let relevance = reports.iter().rposition(|report| report.engine == "relevance");
-    let index = relevance.unwrap_or(reports.len().saturating_sub(1));
+    let named = |name: &str| reports.iter().rposition(|report| report.engine == name);
+    let index = named("coscan").or_else(|| named("relevance"));
+    let index = index.unwrap_or(reports.len().saturating_sub(1));
     if index == 0 {
         return String::new();
     }

@@ -83,8 +83,8 @@ impl Streams {
 
     /// The engines. coscan is listed once for each pool.
     fn contenders(&self) -> Vec<EngineChoice> {
-        let of_engine = |&kind: &EngineKind| match kind {
-            EngineKind::Policy(_) | EngineKind::Coscan(_) if !self.pools.is_empty() => {
+        let of_engine = |&kind: &EngineKind| match kind.policy() {
+            Some(_) if !self.pools.is_empty() => {
                 self.pools.iter().map(|&pool| EngineChoice { kind, pool: Some(pool) }).collect()
             }
             _ => vec![EngineChoice::from(kind)],

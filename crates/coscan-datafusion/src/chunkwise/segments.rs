@@ -18,9 +18,9 @@ use crate::results::{ChunkState, Subscription};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SegmentKind {
     /// One chunk, whose state is of use to other queries.
-    Apart,
+    OneChunk,
     /// All chunks up to one that is of use to others.
-    Running,
+    ManyChunks,
 }
 
 /// The beginning of the next part of a partition.
@@ -65,7 +65,7 @@ impl Segments {
             batch_rows: batch_rows.max(1),
             ahead: None,
             rows: None,
-            kind: SegmentKind::Running,
+            kind: SegmentKind::ManyChunks,
             chunk: None,
             chunks: 0,
             chunk_rows: 0,
@@ -94,7 +94,8 @@ impl Segments {
 
     /// The chunk and its rows, if the last segment was one that others can use and all its rows were given.
     pub(super) fn complete_chunk(&self) -> Option<(ChunkIndex, u64)> {
-        let is_complete = self.kind == SegmentKind::Apart && self.has_ended && self.rows.is_none();
+        let is_complete =
+            self.kind == SegmentKind::OneChunk && self.has_ended && self.rows.is_none();
         self.chunk.filter(|_| is_complete).map(|chunk| (chunk, self.chunk_rows))
     }
 
@@ -110,7 +111,7 @@ impl Segments {
 
     fn kind_for(&self, chunk: ChunkIndex) -> SegmentKind {
         let is_wanted = self.subscription().is_some_and(|others| others.is_wanted(chunk));
-        if is_wanted { SegmentKind::Apart } else { SegmentKind::Running }
+        if is_wanted { SegmentKind::OneChunk } else { SegmentKind::ManyChunks }
     }
 
     fn begin(&mut self, chunk: ChunkIndex) {
@@ -154,15 +155,15 @@ impl Lendable for Segments {
             if let Some(rows) = self.next_rows() {
                 return Poll::Ready(Some(Ok(rows)));
             }
-            if self.ahead.is_some() || self.has_ended && self.kind == SegmentKind::Apart {
+            if self.ahead.is_some() || self.has_ended && self.kind == SegmentKind::OneChunk {
                 return Poll::Ready(None);
             }
             match ready!(self.poll_read(context)) {
                 Ok(Some(Read::Rows { chunk, batch, is_last })) => {
                     if self.chunk == Some(chunk) && !self.has_ended {
                         self.take_rows(batch, is_last);
-                    } else if self.kind == SegmentKind::Running
-                        && self.kind_for(chunk) == SegmentKind::Running
+                    } else if self.kind == SegmentKind::ManyChunks
+                        && self.kind_for(chunk) == SegmentKind::ManyChunks
                     {
                         self.begin(chunk);
                         self.take_rows(batch, is_last);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::error::Result;
@@ -22,7 +22,7 @@ use super::output::only_scan;
 use super::segments::{Part, SegmentKind, Segments};
 use crate::execution::exec::SharedScanExec;
 use crate::operator::{Operator, OperatorExec, Plan};
-use crate::results::{GROUPS_MAX, QueryFragment};
+use crate::results::{Collected, GROUPS_MAX, NotPublished, QueryFragment};
 
 /// Aggregates a table as the engine's first stage does, with the filters below it. It computes the state of a chunk apart and
 /// publishes it where that is of use to other queries, and takes states that others have published: their chunks are not read.
@@ -43,23 +43,27 @@ pub(crate) type SharedAggregateExec = OperatorExec<SharedAggregate>;
 #[derive(Clone, Debug)]
 pub(crate) struct SharedAggregate {
     fragment: Arc<QueryFragment>,
+    /// Whether states stay for later queries.
+    keeps: bool,
     per_chunk: ChunkPlan,
     properties: Arc<PlanProperties>,
 }
 
 impl SharedAggregate {
-    /// Puts a first stage of an aggregation above a scan. `per_chunk` is the same stage above a leaf for the rows of chunks.
+    /// Puts a first stage of an aggregation above a scan. `per_chunk` is the same stage above a leaf for the rows of chunks. States
+    /// may stay for later queries.
     ///
     /// # Errors
     /// If it cannot be above it.
     pub(crate) fn above(
         aggregate: &AggregateExec,
-        fragment: QueryFragment,
+        (fragment, keeps): (QueryFragment, bool),
         per_chunk: Plan,
         scan: SharedScanExec,
     ) -> Result<SharedAggregateExec> {
         let operator = Self {
             fragment: Arc::new(fragment),
+            keeps,
             per_chunk: ChunkPlan::new(per_chunk),
             properties: Arc::clone(aggregate.properties()),
         };
@@ -84,18 +88,19 @@ impl Operator for SharedAggregate {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let scan = only_scan(&plan.inputs)?;
+        let (scan, operator) = (only_scan(&plan.inputs)?, &plan.operator);
         let batch_rows = context.session_config().batch_size();
-        let (reader, baseline) = scan.execute_sharing(partition, &plan.operator.fragment, &context);
+        let (reader, baseline) =
+            scan.execute_sharing(partition, (&operator.fragment, operator.keeps), &context);
         let count = |name| MetricBuilder::new(&plan.metrics).global_counter(name);
         let aggregation = Aggregation {
-            plan: plan.operator.per_chunk.clone(),
+            plan: operator.per_chunk.clone(),
             schema: plan.schema(),
             batch_rows,
             segments: Some(Segments::new(reader, baseline, scan.schema(), batch_rows)),
             lender: Loan::new(),
             running: None,
-            apart: None,
+            collected: None,
             memory: MemoryConsumer::new(Self::NAME).register(context.memory_pool()),
             output: VecDeque::new(),
             computed: count("chunks_computed"),
@@ -126,9 +131,9 @@ struct Aggregation {
     lender: Loan<Segments>,
     /// The states of the segment that is being aggregated.
     running: Option<SendableRecordBatchStream>,
-    /// The state of that segment so far, if it is one chunk that is of use to others, and not too large.
-    apart: Option<Vec<RecordBatch>>,
-    /// The memory of `apart`.
+    /// The state of that segment so far, if it is one chunk that is of use to others.
+    collected: Option<Collected>,
+    /// The memory of the state.
     memory: MemoryReservation,
     output: VecDeque<RecordBatch>,
     computed: Count,
@@ -168,7 +173,8 @@ impl Aggregation {
                 self.segments = Some(segments);
             }
             Some(Part::Segment(kind)) => {
-                self.apart = (kind == SegmentKind::Apart).then(Vec::new);
+                let is_apart = kind == SegmentKind::OneChunk;
+                self.collected = is_apart.then(|| Collected::State(Vec::new()));
                 let rows = self.lender.lend(segments);
                 self.running = Some(self.plan.execute(vec![rows], &self.context)?);
             }
@@ -176,23 +182,27 @@ impl Aggregation {
         Ok(true)
     }
 
-    /// Takes states of the running segment.
+    /// Takes a part of the state of the running segment.
     fn take(&mut self, batch: RecordBatch) {
-        if let Some(apart) = &mut self.apart {
-            let rows = apart.iter().map(RecordBatch::num_rows).sum::<usize>() + batch.num_rows();
-            let bytes = batch.get_array_memory_size();
-            if rows <= GROUPS_MAX && self.memory.try_grow(bytes).is_ok() {
-                apart.push(batch);
+        if let Some(Collected::State(batches)) = &mut self.collected {
+            let groups = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+            let is_large = groups + batch.num_rows() > GROUPS_MAX;
+            if !is_large && self.memory.try_grow(sliced_bytes(&batch)).is_ok() {
+                batches.push(batch);
                 return;
             }
-            self.give_up_apart();
+            self.hand_on();
+            let reason = if is_large { NotPublished::TooLarge } else { NotPublished::Failed };
+            self.collected = Some(Collected::Not(reason));
         }
         self.output.push_back(batch);
     }
 
-    /// Does not publish the chunk.
-    fn give_up_apart(&mut self) {
-        self.output.extend(self.apart.take().into_iter().flatten());
+    /// Hands on what was collected.
+    fn hand_on(&mut self) {
+        if let Some(Collected::State(batches)) = self.collected.take() {
+            self.output.extend(batches);
+        }
         self.memory.free();
     }
 
@@ -203,20 +213,20 @@ impl Aggregation {
             return internal_err!("rows are still lent although all their states have come");
         };
         self.computed.add(segments.chunk_count());
-        if let (Some((chunk, rows)), Some(others)) =
-            (segments.complete_chunk(), segments.subscription())
+        if let (Some(collected), Some((chunk, rows)), Some(others)) =
+            (&self.collected, segments.complete_chunk(), segments.subscription())
         {
-            let is_published = match &self.apart {
-                Some(batches) => others.publish(chunk, rows, &self.schema, batches)?.is_ok(),
-                None => {
-                    others.refuse(chunk);
-                    false
-                }
-            };
+            let is_published = others.publish(chunk, rows, &self.schema, collected);
             (if is_published { &self.published } else { &self.refused }).add(1);
         }
-        self.give_up_apart();
+        self.hand_on();
         self.segments = Some(segments);
         Ok(())
     }
+}
+
+/// The memory of the rows of a batch, which may be a slice of larger arrays.
+fn sliced_bytes(batch: &RecordBatch) -> usize {
+    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size();
+    batch.columns().iter().map(|column| bytes(column).unwrap_or(0)).sum()
 }

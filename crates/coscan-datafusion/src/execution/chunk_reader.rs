@@ -89,8 +89,7 @@ impl ChunkReader {
         if self.is_in_chunk {
             return None;
         }
-        let (_, state) = self.execution.take_state(context.waker())?;
-        Some(Read::State(state))
+        self.execution.take_state(context.waker()).map(Read::State)
     }
 
     /// The query among those that share results with it, once it reads.

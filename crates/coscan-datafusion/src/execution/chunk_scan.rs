@@ -142,11 +142,7 @@ impl ChunkScan {
 
     /// The state of a chunk that another query has published, for a worker that then does not read the chunk. If there is
     /// none, the worker is woken when there may be one.
-    pub(crate) fn take_state(
-        &self,
-        worker: usize,
-        waker: &Waker,
-    ) -> Option<(ChunkIndex, Arc<ChunkState>)> {
+    pub(crate) fn take_state(&self, worker: usize, waker: &Waker) -> Option<Arc<ChunkState>> {
         self.states.as_ref()?.take(self.scan.get(), worker, waker)
     }
 

@@ -58,7 +58,7 @@ impl DynamicPruner {
             return 0;
         }
         let ruled_out = self.take_ruled_out(scan.table());
-        if ruled_out.is_empty() { 0 } else { scan.prune(&ruled_out) }
+        if ruled_out.is_empty() { 0 } else { scan.prune(&ruled_out).len() }
     }
 
     /// Removes and returns the chunks that the filters rule out now.

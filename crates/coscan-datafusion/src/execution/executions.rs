@@ -209,7 +209,7 @@ impl Execution {
 
     /// The state of a chunk that another query has published. The partition does not read this chunk. If there is none, the
     /// caller is woken when there may be one.
-    pub(crate) fn take_state(&self, waker: &Waker) -> Option<(ChunkIndex, Arc<ChunkState>)> {
+    pub(crate) fn take_state(&self, waker: &Waker) -> Option<Arc<ChunkState>> {
         self.chunk_scan.as_ref()?.take_state(self.partition, waker)
     }
 

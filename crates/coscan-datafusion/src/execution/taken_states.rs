@@ -1,6 +1,6 @@
 //! The states of chunks that a scan takes from other queries, so that its workers need not read these chunks.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -56,24 +56,26 @@ impl TakenStates {
         scan: Option<&Arc<Scan>>,
         worker: usize,
         waker: &Waker,
-    ) -> Option<(ChunkIndex, Arc<ChunkState>)> {
-        self.subscription.wake(worker, waker);
+    ) -> Option<Arc<ChunkState>> {
+        self.subscription.register_waker(worker, waker);
         let mut taken = self.lock();
-        for (chunk, state) in self.subscription.news() {
-            // Under the lock: whoever closes the scan sees the chunk in either of both.
-            if !taken.is_closed && scan.is_some_and(|scan| scan.prune(&[chunk]) == 1) {
-                taken.waiting.push_back((chunk, state));
-            }
+        let mut published: HashMap<_, _> = self.subscription.newly_published().collect();
+        if let Some(scan) = scan.filter(|_| !taken.is_closed && !published.is_empty()) {
+            // Under the lock: whoever closes the scan sees a chunk in either of both.
+            let chunks: Vec<_> = published.keys().copied().collect();
+            let pruned = scan.prune(&chunks).into_iter();
+            taken.waiting.extend(pruned.filter_map(|chunk| published.remove_entry(&chunk)));
         }
         let (chunk, state) = taken.waiting.pop_front()?;
         taken.given.push((chunk, worker));
         self.subscription.count_taken();
-        Some((chunk, state))
+        Some(state)
     }
 
-    /// Drops states that were not given.
+    /// Drops states that were not given, when a worker leaves. Another one is woken in its place.
     pub(crate) fn give_up(&self, is_selected: impl Fn(ChunkIndex) -> bool) {
         self.lock().waiting.retain(|(chunk, _)| !is_selected(*chunk));
+        self.subscription.wake_one();
     }
 
     /// Gives no more states. Adds the chunks of those that were given to the ones that `close` returns.

@@ -19,7 +19,7 @@ pub(crate) mod needed_order;
 pub(crate) mod ordered_aggregates;
 pub(crate) mod remove_repartition;
 pub(crate) mod rule;
-mod scan_path;
+pub(crate) mod scan_path;
 pub(crate) mod shared_aggregates;
 mod sorts;
 pub(crate) mod top_k;

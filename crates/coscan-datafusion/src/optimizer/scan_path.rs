@@ -11,7 +11,7 @@ use crate::filtering::engine_filter;
 use crate::operator::Plan;
 
 /// The scan below filters and projections.
-pub(super) fn scan_below(plan: &Plan) -> Option<&SharedScanExec> {
+pub(crate) fn scan_below(plan: &Plan) -> Option<&SharedScanExec> {
     if engine_filter(plan).is_some() || plan.is::<ProjectionExec>() {
         return scan_below(plan.children().first()?);
     }

@@ -21,31 +21,30 @@ use crate::settings::{SessionSettings, ShareResults};
 
 /// Replaces the first stage of an aggregation by [`SharedAggregateExec`] where only filters and projections are between it and a
 /// scan of whole chunks. It must run after the rules that replace filters.
-pub(crate) const SHARED_AGGREGATES: Rule = Rule::new("coscan_shared_aggregates", |plan, config| {
-    if setting(config) == ShareResults::Never {
-        return Ok(None);
-    }
-    change_up(plan, shared)
-});
+pub(crate) const SHARED_AGGREGATES: Rule =
+    Rule::new("coscan_shared_aggregates", |plan, config| match setting(config) {
+        ShareResults::Never => Ok(None),
+        setting => change_up(plan, |plan| shared(plan, setting == ShareResults::Kept)),
+    });
 
 fn setting(config: &ConfigOptions) -> ShareResults {
     config.extensions.get::<SessionSettings>().map_or(ShareResults::Never, |set| set.share_results)
 }
 
-fn shared(plan: &Plan) -> Changed {
+fn shared(plan: &Plan, keeps: bool) -> Changed {
     let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else { return Ok(None) };
     match aggregate.mode() {
-        AggregateMode::Partial => first_stage(aggregate),
-        AggregateMode::Single => in_two_stages(aggregate),
+        AggregateMode::Partial => first_stage(aggregate, keeps),
+        AggregateMode::Single => in_two_stages(aggregate, keeps),
         _ => Ok(None),
     }
 }
 
 /// A first stage with few groups. With many, states would not be published, and merging them would cost.
-fn first_stage(aggregate: &AggregateExec) -> Changed {
+fn first_stage(aggregate: &AggregateExec, keeps: bool) -> Changed {
     let Some(scan) = scan_below(aggregate.input()) else { return Ok(None) };
     let Some(&first) = scan.needed_chunks().first() else { return Ok(None) };
-    if !scan.reads_whole_chunks() {
+    if !scan.can_share_results() {
         return Ok(None);
     }
     let fragment = QueryFragment::of(aggregate);
@@ -59,12 +58,12 @@ fn first_stage(aggregate: &AggregateExec) -> Changed {
     if per_chunk.schema() != aggregate.schema() {
         return Ok(None);
     }
-    let shared = SharedAggregate::above(aggregate, fragment, per_chunk, scan.clone())?;
+    let shared = SharedAggregate::above(aggregate, (fragment, keeps), per_chunk, scan.clone())?;
     Ok(Some(Arc::new(shared)))
 }
 
 /// An aggregation in one stage, as two of which the second merges a few states.
-fn in_two_stages(single: &AggregateExec) -> Changed {
+fn in_two_stages(single: &AggregateExec, keeps: bool) -> Changed {
     let (aggregates, group_by) = (single.aggr_expr(), single.group_expr());
     if single.limit_options().is_some() || !single.dynamic_expressions_produced().is_empty() {
         return Ok(None);
@@ -77,7 +76,7 @@ fn in_two_stages(single: &AggregateExec) -> Changed {
         Arc::clone(single.input()),
         single.input_schema(),
     )?;
-    let Some(first) = first_stage(&first)? else { return Ok(None) };
+    let Some(first) = first_stage(&first, keeps)? else { return Ok(None) };
     let last = AggregateExec::try_new(
         AggregateMode::Final,
         group_by.as_final(),

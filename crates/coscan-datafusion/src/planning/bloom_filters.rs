@@ -20,6 +20,9 @@ use log::debug;
 
 use crate::planning::pruning::NeededChunks;
 
+/// All filters that are kept take at most one in this many bytes of the memory budget.
+const MEMORY_DIVISOR: u64 = 8;
+
 /// The maximum number of Bloom filters that are read at the same time.
 const READS_AT_A_TIME: usize = 32;
 
@@ -171,7 +174,9 @@ impl KnownFilters {
             return Ok(None);
         };
         let bytes = range.end - range.start;
-        let Some(memory) = manager.metadata_memory::<KnownFilter>(bytes) else { return Ok(None) };
+        let Some(memory) = manager.metadata_memory::<KnownFilter>(bytes, MEMORY_DIVISOR) else {
+            return Ok(None);
+        };
         let read = file.read_bloom_filter(row_group, column, range).await?;
         let mut filter = BloomFilterStatistics::with_capacity(1);
         filter.insert(COLUMN, read.filter, read.physical_type, read.type_length);

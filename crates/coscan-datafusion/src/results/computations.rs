@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use coscan_runtime::core::{ChunkIndex, Index};
+use coscan_runtime::core::ChunkIndex;
+use coscan_runtime::{BufferManager, MetadataReservation};
 use coscan_storage::table::{FileOptions, FileVersion, ParquetTable};
 use datafusion::common::ScalarValue;
 use object_store::ObjectStore;
@@ -13,7 +14,14 @@ use super::fragment::{Fragment, QueryFragment};
 use super::proven::{Proven, proven_conjuncts};
 
 /// The most fragments of a query. Chunks of further ones are not shared.
-const FRAGMENTS_MAX: usize = 64;
+const FRAGMENTS_OF_QUERY_MAX: usize = 64;
+
+/// The least rows of a chunk whose state is shared, as a part of the rows that chunks have at least unless their files are small.
+const ROWS_MIN_DIVISOR: u64 = 8;
+
+/// The memory of an entry for a chunk, and for a file, in bytes.
+const ENTRY_BYTES: usize = 160;
+const FILE_BYTES: usize = 512;
 
 /// The rows that a fragment reads: a version of a file, cut into chunks, and the place of each column of the fragment in it.
 /// Its chunks are numbered within the file.
@@ -69,40 +77,30 @@ pub(crate) struct Computations {
     /// For chunks whose states can be shared: the fragment, as an index, and the rows that it reads.
     of_chunks: HashMap<ChunkIndex, (usize, ChunkKey)>,
     chunks: HashMap<(usize, ChunkKey), ChunkIndex>,
+    _memory: MetadataReservation,
 }
 
 impl Computations {
-    /// What a query computes of these chunks of a table.
+    /// What a query computes of these chunks of a table. If it does not rely on statistics, no condition is proven.
     pub(crate) fn new(
+        manager: &BufferManager,
         table: &ParquetTable,
         fragment: &QueryFragment,
         chunks: &[ChunkIndex],
+        relies_on_statistics: bool,
     ) -> Self {
-        let proven = proven_conjuncts(table, fragment.conjuncts());
-        let mut of_proven: HashMap<Proven, (usize, Vec<usize>)> = HashMap::new();
-        let mut fragments = Vec::new();
-        let mut files: HashMap<(usize, usize), Option<Arc<FileColumns>>> = HashMap::new();
-        let mut keys = HashMap::with_capacity(chunks.len());
-        for &chunk in chunks {
-            let met = proven[chunk.as_usize()];
-            if !of_proven.contains_key(&met) && fragments.len() < FRAGMENTS_MAX {
-                let (without, columns) = fragment.without(|conjunct| met.contains(conjunct));
-                of_proven.insert(met, (fragments.len(), columns));
-                fragments.push(Arc::new(without));
-            }
-            let Some((index, columns)) = of_proven.get(&met) else { continue };
-            let (file, chunk_of_file) = table.place_of(chunk);
-            let file =
-                files.entry((*index, file)).or_insert_with(|| file_columns(table, file, columns));
-            if let Some(file) = file
-                && is_unchanged(table, chunk, columns)
-            {
-                let key = ChunkKey { file: Arc::clone(file), chunk: chunk_of_file };
-                keys.insert(chunk, (*index, key));
-            }
-        }
-        let chunks = keys.iter().map(|(&chunk, place)| (place.clone(), chunk)).collect();
-        Self { fragments, of_chunks: keys, chunks }
+        let proven = match relies_on_statistics {
+            true => proven_conjuncts(table, fragment.conjuncts(), chunks),
+            false => vec![Proven::default(); chunks.len()],
+        };
+        let mut places = Places::new(table, fragment);
+        let place = |(&chunk, proven)| Some((chunk, places.place(chunk, proven)?));
+        let of_chunks: HashMap<_, _> = chunks.iter().zip(proven).filter_map(place).collect();
+        let chunks: HashMap<_, _> =
+            of_chunks.iter().map(|(&chunk, place)| (place.clone(), chunk)).collect();
+        let bytes = of_chunks.len() * ENTRY_BYTES + places.files.len() * FILE_BYTES;
+        let memory = manager.count_metadata(bytes as u64);
+        Self { fragments: places.fragments, of_chunks, chunks, _memory: memory }
     }
 
     /// The fragment of a chunk, as an index, and the rows that it reads, if its state can be shared.
@@ -120,6 +118,52 @@ impl Computations {
         let mut counts = vec![0; self.fragments.len()];
         self.of_chunks.values().for_each(|(fragment, _)| counts[*fragment] += 1);
         (0..counts.len()).max_by_key(|&fragment| counts[fragment])
+    }
+}
+
+/// Finds the fragments of chunks.
+struct Places<'a> {
+    table: &'a ParquetTable,
+    fragment: &'a QueryFragment,
+    /// A chunk with fewer rows costs more apart than its state saves.
+    rows_min: u64,
+    fragments: Vec<Arc<Fragment>>,
+    /// The fragment without the conjuncts that are proven, and its columns; `None` if there are too many.
+    of_proven: HashMap<Proven, Option<(usize, Vec<usize>)>>,
+    files: HashMap<(usize, usize), Option<Arc<FileColumns>>>,
+}
+
+impl<'a> Places<'a> {
+    fn new(table: &'a ParquetTable, fragment: &'a QueryFragment) -> Self {
+        let options = table.parquet_files().first().map(|file| file.options()).unwrap_or_default();
+        let rows_min = options.chunk_rows / ROWS_MIN_DIVISOR;
+        let (fragments, of_proven, files) = (Vec::new(), HashMap::new(), HashMap::new());
+        Self { table, fragment, rows_min, fragments, of_proven, files }
+    }
+
+    fn place(&mut self, chunk: ChunkIndex, proven: Proven) -> Option<(usize, ChunkKey)> {
+        let Self { table, fragment, fragments, of_proven, files, .. } = self;
+        let rows = table.layout().rows(chunk);
+        if rows.end - rows.start < self.rows_min {
+            return None;
+        }
+        let of_proven = of_proven.entry(proven).or_insert_with(|| {
+            let (without, columns) = fragment.without(|conjunct| proven.contains(conjunct));
+            // Others may be proven and leave the same.
+            let known = fragments.iter().position(|known| **known == without);
+            let index = known.unwrap_or(fragments.len());
+            if known.is_none() && index < FRAGMENTS_OF_QUERY_MAX {
+                fragments.push(Arc::new(without));
+            }
+            (index < fragments.len()).then_some((index, columns))
+        });
+        let (index, columns) = of_proven.as_ref()?;
+        let (file, chunk_of_file) = table.place_of(chunk);
+        let file_columns =
+            files.entry((*index, file)).or_insert_with(|| file_columns(table, file, columns));
+        let file = Arc::clone(file_columns.as_ref()?);
+        let key = ChunkKey { file, chunk: chunk_of_file };
+        is_unchanged(table, chunk, columns).then_some((*index, key))
     }
 }
 

@@ -17,12 +17,15 @@ use super::groups;
 use crate::execution::exec::SharedScanExec;
 use crate::filtering::engine_filter;
 use crate::operator::Plan;
+use crate::optimizer::scan_path::scan_below;
 
 /// The first stage of an aggregation with the filters below it. Equal fragments over equal rows have equal states.
 ///
 /// Its columns are numbered in the order in which they first appear.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fragment {
+    /// The names of its columns, so that tables of other columns have fragments of their own.
+    columns: Vec<String>,
     conjuncts: Vec<Expression>,
     group_by: Vec<Expression>,
     aggregates: Vec<Aggregate>,
@@ -39,7 +42,7 @@ struct Aggregate {
     state: Vec<DataType>,
 }
 
-/// A fragment as a query has it, on columns of its table.
+/// A fragment as a query has it, with all its conjuncts, on the columns of its table.
 #[derive(Clone, Debug)]
 pub(crate) struct QueryFragment {
     fragment: Fragment,
@@ -70,7 +73,9 @@ impl QueryFragment {
             Aggregate::read(function, filter.as_ref(), &mut read)
         });
         let aggregates = aggregates.collect::<Option<_>>()?;
-        Some(Self { fragment: Fragment { conjuncts, group_by, aggregates } })
+        let columns = scan_below(input)?.table().table().schema().fields().iter();
+        let columns = columns.map(|field| field.name().clone()).collect();
+        Some(Self { fragment: Fragment { columns, conjuncts, group_by, aggregates } })
     }
 
     /// Whether its groups may be so few that its states are published, as far as the footer of a chunk tells.
@@ -97,6 +102,8 @@ impl QueryFragment {
             })
         };
         fragment.expressions_mut().for_each(|expression| expression.renumber(&mut number));
+        fragment.columns =
+            columns.iter().map(|&column| self.fragment.columns[column].clone()).collect();
         (fragment, columns)
     }
 }

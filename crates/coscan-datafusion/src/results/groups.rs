@@ -11,14 +11,14 @@ use datafusion::logical_expr::Operator;
 use super::expression::{Expression, Operation};
 use super::state::GROUPS_MAX;
 
-/// Estimates are too high by up to this factor, above all where keys depend on each other.
-const ERROR: u64 = 16;
+/// Estimates may be too high by this factor, above all where keys depend on each other.
+const OVERESTIMATE: u64 = 16;
 
 /// Whether the groups of a chunk may be so few that their states are published. Keys are expressions on columns of the table.
 pub(super) fn may_be_few(table: &ParquetTable, chunk: ChunkIndex, keys: &[Expression]) -> bool {
     let values = Values { table, chunk };
     let groups = keys.iter().map(|key| values.of(key)).fold(1, u64::saturating_mul);
-    groups <= (GROUPS_MAX as u64).saturating_mul(ERROR)
+    groups <= (GROUPS_MAX as u64).saturating_mul(OVERESTIMATE)
 }
 
 /// Estimates how many values expressions have in a chunk.

@@ -3,8 +3,10 @@
 //!
 //! A [`fragment`] is the first stage of an aggregation with the filters below it, as [`expression`]s of [`built_in`] functions:
 //! equal fragments over equal rows have equal states. What a query computes of each chunk are its [`computations`]: conditions
-//! that a chunk is [`proven`] to meet are no part of its fragment. The [`store`] has the published [`state`]s. A running query
-//! is a [`subscription`] to them. Aggregations of many [`groups`] are left to the engine. A [`report`] says what is shared. `SharedAggregateExec` (in [`chunkwise`](crate::chunkwise)) computes and publishes them.
+//! that a chunk is [`proven`] to meet are no part of its fragment. Aggregations of many [`groups`] are left to the engine.
+//!
+//! The [`store`] has the published [`state`]s. A running query has a [`subscription`] to them, and an [`inbox`] for new ones.
+//! `SharedAggregateExec` (in [`chunkwise`](crate::chunkwise)) computes and publishes them. A [`report`] says what is shared.
 
 #![allow(clippy::mutable_key_type, reason = "nobody changes the values of keys")]
 
@@ -13,6 +15,7 @@ mod computations;
 mod expression;
 mod fragment;
 mod groups;
+mod inbox;
 mod proven;
 mod report;
 mod state;
@@ -22,5 +25,5 @@ mod subscription;
 pub(crate) use computations::Computations;
 pub(crate) use fragment::QueryFragment;
 pub use report::SharedResults;
-pub(crate) use state::{ChunkState, GROUPS_MAX};
+pub(crate) use state::{ChunkState, Collected, GROUPS_MAX, NotPublished};
 pub(crate) use subscription::{ResultSharing, Subscription};

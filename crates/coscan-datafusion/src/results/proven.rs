@@ -2,7 +2,9 @@
 //!
 //! Two queries over different ranges of a clustering key thus have the same fragment on every chunk inside both ranges.
 
-use coscan_runtime::core::Index;
+use std::collections::HashMap;
+
+use coscan_runtime::core::{ChunkIndex, Index};
 use coscan_storage::table::ParquetTable;
 use datafusion::arrow::array::{Array, BooleanArray, Scalar, UInt64Array};
 use datafusion::arrow::compute::kernels::cmp::{eq, gt, gt_eq, lt, lt_eq};
@@ -30,17 +32,22 @@ impl Proven {
     }
 }
 
-/// The conjuncts that all rows of a chunk meet, for each chunk of a table.
-pub(super) fn proven_conjuncts(table: &ParquetTable, conjuncts: &[Expression]) -> Vec<Proven> {
-    let mut proven = vec![Proven::default(); table.layout().chunk_count()];
+/// The conjuncts that all rows of a chunk meet, for each of some chunks of a table.
+pub(super) fn proven_conjuncts(
+    table: &ParquetTable,
+    conjuncts: &[Expression],
+    chunks: &[ChunkIndex],
+) -> Vec<Proven> {
+    let mut proven = vec![Proven::default(); chunks.len()];
     for (index, conjunct) in conjuncts.iter().enumerate().take(Proven::CONJUNCTS_MAX) {
         let Some(comparison) = Comparison::of(conjunct) else { continue };
-        let Ok(Some(holds)) = comparison.holds(table) else { continue };
-        let sound = SoundFiles::of(table, comparison.column);
-        for chunk in holds.values().set_indices() {
-            let is_sound = sound.contains(table.chunk_file(Index::from_usize(chunk)));
-            if holds.is_valid(chunk) && is_sound {
-                proven[chunk].add(index);
+        let Ok(Some(holds)) = comparison.holds(table, chunks) else { continue };
+        let mut sound_files = HashMap::new();
+        for position in holds.values().set_indices().filter(|&position| holds.is_valid(position)) {
+            let file = table.chunk_file(chunks[position]);
+            let is_sound = sound_files.entry(file);
+            if *is_sound.or_insert_with(|| has_sound_bounds(table, file, comparison.column)) {
+                proven[position].add(index);
             }
         }
     }
@@ -59,23 +66,29 @@ impl<'a> Comparison<'a> {
         let Expression::Call(Operation::Binary { operator, .. }, operands) = conjunct else {
             return None;
         };
-        let (column, literal, operator) = match operands.as_slice() {
+        let (column, data_type, literal, operator) = match operands.as_slice() {
             [Expression::Column(column, data_type), Expression::Literal(literal)] => {
-                ((*column, data_type), literal, *operator)
+                (*column, data_type, literal, *operator)
             }
             [Expression::Literal(literal), Expression::Column(column, data_type)] => {
-                ((*column, data_type), literal, operator.swap()?)
+                (*column, data_type, literal, operator.swap()?)
             }
             _ => return None,
         };
-        let is_like = !literal.is_null() && literal.data_type() == *column.1;
-        is_like.then_some(Self { column: column.0, operator, literal })
+        let has_its_type = !literal.is_null() && literal.data_type() == *data_type;
+        has_its_type.then_some(Self { column, operator, literal })
     }
 
     /// Whether all rows of each chunk meet it, by the bounds of its values. `None` if it is no comparison that can be decided
     /// so.
-    fn holds(&self, table: &ParquetTable) -> Result<Option<BooleanArray>, ArrowError> {
+    fn holds(
+        &self,
+        table: &ParquetTable,
+        chunks: &[ChunkIndex],
+    ) -> Result<Option<BooleanArray>, ArrowError> {
         let Ok(statistics) = table.statistics(self.column) else { return Ok(None) };
+        let chunks = chunks.iter().map(|chunk| chunk.as_usize() as u64);
+        let statistics = statistics.take(&UInt64Array::from_iter_values(chunks))?;
         let Ok(literal) = self.literal.to_array() else { return Ok(None) };
         let literal = Scalar::new(literal);
         let (min, max) = (&statistics.min, &statistics.max);
@@ -94,28 +107,19 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The files of a table whose bounds of a column can be relied on: those of whole numbers as which they are stored, and the only
-/// value of a column that a file does not store. Bounds of numbers with NaN, of texts that may be cut off and of values that are
+/// Whether the bounds of a column of a file can be relied on: those of whole numbers, as which they are stored, and the only
+/// value of a column that the file does not store. Bounds of numbers with NaN, of texts that may be cut off and of values that are
 /// cast say too little.
-struct SoundFiles(Vec<bool>);
-
-impl SoundFiles {
-    fn of(table: &ParquetTable, column: usize) -> Self {
-        let data_type = table.schema().field(column).data_type();
-        let is_sound = |file| match table.file_column(file, column) {
-            Some(stored) => {
-                let file = &table.parquet_files()[file];
-                is_whole(data_type)
-                    && file.fields()[stored].data_type() == data_type
-                    && file.stores_whole_numbers(stored)
-            }
-            None => !data_type.is_floating() && table.inserted_file() != Some(file),
-        };
-        Self((0..table.parquet_files().len()).map(is_sound).collect())
-    }
-
-    fn contains(&self, file: usize) -> bool {
-        self.0[file]
+fn has_sound_bounds(table: &ParquetTable, file: usize, column: usize) -> bool {
+    let data_type = table.schema().field(column).data_type();
+    match table.file_column(file, column) {
+        Some(stored) => {
+            let file = &table.parquet_files()[file];
+            is_whole(data_type)
+                && file.fields()[stored].data_type() == data_type
+                && file.stores_whole_numbers(stored)
+        }
+        None => !data_type.is_floating() && table.inserted_file() != Some(file),
     }
 }
 

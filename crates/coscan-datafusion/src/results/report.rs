@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use coscan_runtime::BufferManager;
 
+use super::state::ChunkState;
 use super::store::ResultStore;
 
 /// What the aggregations of all queries of a manager share.
@@ -31,7 +32,7 @@ impl SharedResults {
         let counts = &store.counts;
         Self {
             fragments: store.fragment_count(),
-            bytes: store.bytes().load(Ordering::Relaxed),
+            bytes: manager.metadata_bytes_of::<ChunkState>(),
             chunks_published: counts.published.load(Ordering::Relaxed),
             chunks_taken: counts.taken.load(Ordering::Relaxed),
             chunks_refused: counts.refused.load(Ordering::Relaxed),

@@ -1,23 +1,44 @@
 //! The state of a fragment over a chunk: the output of the first stage of an aggregation.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use coscan_runtime::{BufferManager, MetadataReservation};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::{concat_batches, take};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::error::Result;
+use datafusion::arrow::error::ArrowError;
 
 /// The most groups of a state that is published.
 pub(crate) const GROUPS_MAX: usize = 4096;
 
 /// A chunk has at least so many rows for each group of a state that is published. With fewer it costs little less to merge states
-/// than to compute them.
+/// than to compute them. One group is published in any case.
 const ROWS_PER_GROUP: u64 = 16;
 
 /// The memory of a state beside its columns, in bytes.
 const OVERHEAD_BYTES: usize = 512;
+
+/// What was collected of the state of a chunk.
+#[derive(Debug)]
+pub(crate) enum Collected {
+    State(Vec<RecordBatch>),
+    Not(NotPublished),
+}
+
+/// The reason why a state is not published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NotPublished {
+    /// It has too many groups, or takes too much memory.
+    TooLarge,
+    /// There is no memory for it, or it cannot be copied.
+    Failed,
+}
+
+/// All states take at most one in this many bytes of the memory budget.
+const MEMORY_DIVISOR: u64 = 100;
+
+/// A state takes at most one in this many bytes of the memory for all of them.
+const STATE_DIVISOR: u64 = 16;
 
 /// A published state, in memory of its own.
 #[derive(Debug)]
@@ -25,54 +46,36 @@ pub(crate) struct ChunkState {
     columns: Vec<ArrayRef>,
     rows: usize,
     bytes: u64,
-    /// The bytes of all states, in which it is counted.
-    all_bytes: Arc<AtomicU64>,
     _memory: MetadataReservation,
 }
 
-impl Drop for ChunkState {
-    fn drop(&mut self) {
-        self.all_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// The reason why there is no state for others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NotPublished {
-    /// It has too many groups.
-    TooLarge,
-    /// There is no memory for it.
-    NoMemory,
-}
-
 impl ChunkState {
-    /// A state that others can use, of a chunk of so many rows. It is counted in `all_bytes`.
-    ///
-    /// # Errors
-    /// If the batches differ in their columns.
+    /// A state of a chunk of so many rows that others can use.
     pub(super) fn new(
         manager: &BufferManager,
-        all_bytes: &Arc<AtomicU64>,
         schema: &SchemaRef,
         batches: &[RecordBatch],
         chunk_rows: u64,
-    ) -> Result<Result<Self, NotPublished>> {
-        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        if rows > GROUPS_MAX
-            || (rows as u64).saturating_mul(ROWS_PER_GROUP) > chunk_rows.max(ROWS_PER_GROUP)
-        {
-            return Ok(Err(NotPublished::TooLarge));
+    ) -> Result<Self, NotPublished> {
+        let groups: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let is_small = groups <= GROUPS_MAX && groups as u64 * ROWS_PER_GROUP <= chunk_rows;
+        if groups > 1 && !is_small {
+            return Err(NotPublished::TooLarge);
         }
-        let batch = concat_batches(schema, batches)?;
-        let columns = batch.columns().iter().map(copied).collect::<Result<Vec<_>>>()?;
+        // Errors here are none of the query, which has its state.
+        let copied = |batch: RecordBatch| {
+            batch.columns().iter().map(copied).collect::<Result<Vec<_>, ArrowError>>()
+        };
+        let columns = concat_batches(schema, batches).and_then(copied);
+        let columns = columns.map_err(|_| NotPublished::Failed)?;
         let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum::<usize>();
         let bytes = (bytes + OVERHEAD_BYTES) as u64;
-        let Some(memory) = manager.metadata_memory::<Self>(bytes) else {
-            return Ok(Err(NotPublished::NoMemory));
-        };
-        all_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let all_bytes = Arc::clone(all_bytes);
-        Ok(Ok(Self { columns, rows, bytes, all_bytes, _memory: memory }))
+        if bytes > manager.options().memory_bytes / MEMORY_DIVISOR / STATE_DIVISOR {
+            return Err(NotPublished::TooLarge);
+        }
+        let memory = manager.metadata_memory::<Self>(bytes, MEMORY_DIVISOR);
+        let memory = memory.ok_or(NotPublished::Failed)?;
+        Ok(Self { columns, rows: groups, bytes, _memory: memory })
     }
 
     /// Its memory in bytes.
@@ -88,15 +91,16 @@ impl ChunkState {
         &self,
         schema: &SchemaRef,
         batch_rows: usize,
-    ) -> Result<Vec<RecordBatch>> {
+    ) -> datafusion::error::Result<Vec<RecordBatch>> {
         let batch = RecordBatch::try_new(Arc::clone(schema), self.columns.clone())?;
-        let starts = (0..self.rows).step_by(batch_rows.max(1));
+        let batch_rows = batch_rows.max(1);
+        let starts = (0..self.rows).step_by(batch_rows);
         Ok(starts.map(|start| batch.slice(start, batch_rows.min(self.rows - start))).collect())
     }
 }
 
 /// An array without memory of others: the texts of views may be in large buffers.
-fn copied(array: &ArrayRef) -> Result<ArrayRef> {
+fn copied(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let all = UInt32Array::from_iter_values(0..array.len() as u32);
     let array = take(array, &all, None)?;
     Ok(match array.data_type() {

@@ -1,34 +1,34 @@
 //! The published states of all queries of a manager.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coscan_runtime::core::ComputationId;
 use coscan_runtime::{BufferManager, CachedMetadata};
 
-use super::computations::ChunkKey;
+use super::computations::{ChunkKey, FileColumns};
 use super::fragment::Fragment;
+use super::inbox::{Inbox, PublishedState};
 use super::state::ChunkState;
-use super::subscription::{Inbox, News};
 
-/// States take at most one in this many bytes of the memory budget.
-const BUDGET_DIVISOR: u64 = 100;
-
-/// The most fragments that are remembered.
+/// The most fragments that are remembered, not counting those of running queries.
 const FRAGMENTS_MAX: usize = 1024;
 
-/// A fragment with this many chunks whose states were too large is not tried again.
-const TOO_LARGE_MAX: usize = 3;
+/// The chunks of a file, or of a query, whose states were too large, after which no more are computed apart.
+pub(super) const TOO_LARGE_MAX: usize = 3;
+
+/// The most files of a fragment of which too large states are counted.
+const FILES_MAX: usize = 64;
+
+/// States of a fragment below which none are forgotten.
+const STATES_MIN: usize = 64;
 
 /// The published states. Each manager has one store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ResultStore {
-    bytes_max: u64,
-    /// The bytes of all states that are in it, or that a query has still to take.
-    bytes: Arc<AtomicU64>,
     pub(super) counts: Counts,
-    fragments: Mutex<Fragments>,
+    entries: Mutex<Entries>,
 }
 
 /// Chunks, since the manager was made.
@@ -40,182 +40,168 @@ pub(super) struct Counts {
 }
 
 #[derive(Debug, Default)]
-struct Fragments {
-    ids: HashMap<Arc<Fragment>, ComputationId>,
-    published: HashMap<ComputationId, Published>,
-    next: u64,
-    /// Counts uses.
+struct Entries {
+    of_fragments: HashMap<Arc<Fragment>, Arc<Entry>>,
+    /// Counts uses, and the ids that were given.
     clock: u64,
 }
 
-/// The states of a fragment.
+/// What is known of a fragment. Running queries with the fragment refer to it.
 #[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) id: ComputationId,
+    /// When a query last had the fragment.
+    used: AtomicU64,
+    published: Mutex<Published>,
+}
+
+#[derive(Debug, Default)]
 struct Published {
-    fragment: Arc<Fragment>,
     /// The states, each as long as there is memory for it.
     states: HashMap<ChunkKey, CachedMetadata<ChunkState>>,
-    /// The running queries that have the fragment.
-    inboxes: BTreeMap<u64, Arc<Inbox>>,
+    /// The number of states at which it is time to forget those that were dropped.
+    states_max: usize,
+    /// The chunks of files whose states were too large. Tables may have a fragment in common, but groups of their own.
+    too_large: HashMap<Arc<FileColumns>, usize>,
+    inboxes: Vec<Arc<Inbox>>,
     /// Whether states stay when no query has the fragment any more.
     are_kept: bool,
-    too_large: usize,
-    used: u64,
 }
 
 impl ResultStore {
     /// The store of a manager.
     pub(super) fn of(manager: &BufferManager) -> Arc<Self> {
-        let bytes_max = manager.options().memory_bytes / BUDGET_DIVISOR;
-        manager.extension(|| Self {
-            bytes_max,
-            bytes: Arc::default(),
-            counts: Counts::default(),
-            fragments: Mutex::default(),
-        })
+        manager.extension(Self::default)
     }
 
-    /// The bytes of all states.
-    pub(super) fn bytes(&self) -> &Arc<AtomicU64> {
-        &self.bytes
+    /// The number of fragments that are remembered.
+    pub(super) fn fragment_count(&self) -> usize {
+        self.lock().of_fragments.len()
     }
 
-    /// Adds a query to those that have a fragment.
-    pub(super) fn join(
-        &self,
-        fragment: &Arc<Fragment>,
-        inbox: &Arc<Inbox>,
-        keeps: bool,
-    ) -> ComputationId {
-        let mut fragments = self.lock();
-        let id = fragments.id_of(fragment);
-        let published = fragments.published.get_mut(&id).expect("an id has its fragment");
+    /// The entry of a fragment.
+    pub(super) fn entry(&self, fragment: &Arc<Fragment>) -> Arc<Entry> {
+        let mut entries = self.lock();
+        entries.clock += 1;
+        let now = entries.clock;
+        let is_full = entries.of_fragments.len() >= FRAGMENTS_MAX;
+        let new = || Arc::new(Entry::new(ComputationId(now), now));
+        let known = entries.of_fragments.get(fragment).cloned();
+        let forgotten = (known.is_none() && is_full).then(|| entries.remove_oldest());
+        let entry = known.unwrap_or_else(|| {
+            let entry = new();
+            entries.of_fragments.insert(Arc::clone(fragment), Arc::clone(&entry));
+            entry
+        });
+        entry.used.store(now, Ordering::Relaxed);
+        drop(entries);
+        drop(forgotten); // Not under the lock: that returns memory.
+        entry
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entries {
+    fn remove_oldest(&mut self) -> Option<Arc<Entry>> {
+        // Only under the lock do others come to refer to an entry.
+        let unused = self.of_fragments.iter().filter(|(_, entry)| Arc::strong_count(entry) == 1);
+        let oldest = unused.min_by_key(|(_, entry)| entry.used.load(Ordering::Relaxed));
+        let fragment = Arc::clone(oldest?.0);
+        self.of_fragments.remove(&fragment)
+    }
+}
+
+impl Entry {
+    fn new(id: ComputationId, now: u64) -> Self {
+        Self { id, used: AtomicU64::new(now), published: Mutex::default() }
+    }
+
+    /// Adds a query to those that are told of new states.
+    pub(super) fn subscribe(&self, inbox: &Arc<Inbox>, keeps: bool) {
+        let mut published = self.lock();
         published.are_kept |= keeps;
-        published.inboxes.insert(inbox.number(), Arc::clone(inbox));
-        id
+        published.inboxes.push(Arc::clone(inbox));
     }
 
-    /// Removes a query from those that have a fragment.
-    pub(super) fn leave(&self, id: ComputationId, inbox: &Inbox) {
-        let mut fragments = self.lock();
-        let Some(published) = fragments.published.get_mut(&id) else { return };
-        published.inboxes.remove(&inbox.number());
-        if published.inboxes.is_empty() && !published.are_kept {
-            published.states.clear();
-        }
+    /// Removes a query from those that are told of new states.
+    pub(super) fn unsubscribe(&self, inbox: &Arc<Inbox>) {
+        let mut published = self.lock();
+        published.inboxes.retain(|other| !Arc::ptr_eq(other, inbox));
+        let is_last = published.inboxes.is_empty() && !published.are_kept;
+        let dropped = is_last.then(|| std::mem::take(&mut published.states));
+        drop(published);
+        drop(dropped); // Not under the lock: that returns memory.
     }
 
     /// The states of some chunks, where they are published.
     pub(super) fn find<'a>(
         &self,
-        id: ComputationId,
         chunks: impl Iterator<Item = &'a ChunkKey>,
     ) -> Vec<Option<Arc<ChunkState>>> {
-        let mut fragments = self.lock();
-        let Some(published) = fragments.published.get_mut(&id) else {
-            return chunks.map(|_| None).collect();
-        };
+        let states = &mut self.lock().states;
         let find = |chunk| {
-            let state = published.states.get(chunk)?.get();
+            let state = states.get(chunk)?.get();
             if state.is_none() {
-                published.states.remove(chunk); // It was dropped because memory was short.
+                states.remove(chunk); // It was dropped because memory was short.
             }
             state
         };
         chunks.map(find).collect()
     }
 
-    /// Whether the states of a fragment are worth computing apart: they are of use to others, now or later, and small.
-    pub(super) fn wants(&self, id: ComputationId) -> bool {
-        self.lock().published.get(&id).is_some_and(|published| {
-            let has_others = published.inboxes.len() > 1;
-            published.too_large < TOO_LARGE_MAX && (published.are_kept || has_others)
-        })
+    /// Whether it is worth while to compute the state of a chunk apart: it is of use to others, now or later, and likely small.
+    pub(super) fn is_wanted(&self, chunk: &ChunkKey) -> bool {
+        let published = self.lock();
+        let has_use = published.are_kept || published.inboxes.len() > 1;
+        has_use && published.too_large.get(&chunk.file).is_none_or(|&count| count < TOO_LARGE_MAX)
     }
 
     /// Notes that the state of a chunk was too large.
-    pub(super) fn refuse(&self, id: ComputationId) {
-        if let Some(published) = self.lock().published.get_mut(&id) {
-            published.too_large += 1;
+    pub(super) fn count_too_large(&self, chunk: &ChunkKey) {
+        let mut published = self.lock();
+        if published.too_large.len() >= FILES_MAX {
+            published.too_large.clear();
         }
+        *published.too_large.entry(Arc::clone(&chunk.file)).or_default() += 1;
     }
 
-    /// Publishes the state of a chunk to all queries that have the fragment but the one that computed it. Returns false if there
-    /// is no room for it.
+    /// Publishes the state of a chunk to all queries that have the fragment but the one that computed it.
     pub(super) fn publish(
         &self,
         manager: &BufferManager,
-        (id, chunk): (ComputationId, &ChunkKey),
+        chunk: &ChunkKey,
         state: &Arc<ChunkState>,
-        by: &Inbox,
-    ) -> bool {
+        by: &Arc<Inbox>,
+    ) {
         let kept = manager.cache_slot();
         kept.put(Arc::clone(state), state.bytes());
-        let mut fragments = self.lock();
-        while self.bytes.load(Ordering::Relaxed) > self.bytes_max {
-            if !fragments.remove_oldest(Some(id)) {
-                return false;
-            }
-        }
-        let Some(published) = fragments.published.get_mut(&id) else { return false };
-        let others = published.inboxes.values().filter(|inbox| inbox.number() != by.number());
+        let mut published = self.lock();
+        published.forget_dropped();
+        let others = published.inboxes.iter().filter(|inbox| !Arc::ptr_eq(inbox, by));
         let others: Vec<_> = others.cloned().collect();
         let before = published.states.insert(chunk.clone(), kept);
-        drop((fragments, before));
+        drop(published);
+        drop(before); // Not under the lock: that returns memory.
         for inbox in others {
             let (chunk, state) = (chunk.clone(), Arc::clone(state));
-            inbox.put(News { fragment: id, chunk, state });
+            inbox.put(PublishedState { computation: self.id, chunk, state });
         }
-        true
     }
 
-    /// The number of fragments that are remembered.
-    pub(super) fn fragment_count(&self) -> usize {
-        self.lock().published.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Fragments> {
-        self.fragments.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Published> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Fragments {
-    fn id_of(&mut self, fragment: &Arc<Fragment>) -> ComputationId {
-        self.clock += 1;
-        let used = self.clock;
-        if let Some(&id) = self.ids.get(fragment) {
-            let published = self.published.get_mut(&id).expect("an id has its fragment");
-            published.used = used;
-            return id;
+impl Published {
+    /// Forgets states that were dropped because memory was short, now and then.
+    fn forget_dropped(&mut self) {
+        if self.states.len() >= self.states_max {
+            self.states.retain(|_, state| state.is_filled());
+            self.states_max = STATES_MIN.max(2 * self.states.len());
         }
-        if self.ids.len() >= FRAGMENTS_MAX {
-            self.remove_oldest(None);
-        }
-        let id = ComputationId(self.next);
-        self.next += 1;
-        self.ids.insert(Arc::clone(fragment), id);
-        let published = Published {
-            fragment: Arc::clone(fragment),
-            states: HashMap::new(),
-            inboxes: BTreeMap::new(),
-            are_kept: false,
-            too_large: 0,
-            used,
-        };
-        self.published.insert(id, published);
-        id
-    }
-
-    /// Removes the fragment that was used longest ago, of those that no query has. Returns false if there is none.
-    fn remove_oldest(&mut self, except: Option<ComputationId>) -> bool {
-        let is_unused = |(id, published): &(&ComputationId, &Published)| {
-            published.inboxes.is_empty() && Some(**id) != except
-        };
-        let unused = self.published.iter().filter(is_unused);
-        let oldest = unused.min_by_key(|(_, published)| published.used).map(|(&id, _)| id);
-        let Some(removed) = oldest.and_then(|oldest| self.published.remove(&oldest)) else {
-            return false;
-        };
-        self.ids.remove(&removed.fragment);
-        true
     }
 }

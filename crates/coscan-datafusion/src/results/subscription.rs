@@ -1,62 +1,20 @@
 //! A running query as one of those that have the same fragments.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 
 use coscan_runtime::BufferManager;
 use coscan_runtime::core::{ChunkIndex, ComputationId};
-use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::internal_err;
-use datafusion::error::Result;
-use futures::task::AtomicWaker;
 
-use super::computations::{ChunkKey, Computations};
-use super::state::{ChunkState, NotPublished};
-use super::store::ResultStore;
+use super::computations::Computations;
+use super::inbox::{Inbox, PublishedState};
+use super::state::{ChunkState, Collected, NotPublished};
+use super::store::{Entry, ResultStore, TOO_LARGE_MAX};
 
-/// Chunks that are looked up at a time: the bound on the time that this holds the lock of the store.
+/// Chunks that are looked up at a time: the bound on the time that this holds a lock.
 const LOOKUPS_MAX: usize = 1024;
-
-/// A state that was published.
-#[derive(Debug)]
-pub(super) struct News {
-    pub(super) fragment: ComputationId,
-    pub(super) chunk: ChunkKey,
-    pub(super) state: Arc<ChunkState>,
-}
-
-/// The states that others have published since a query last looked.
-#[derive(Debug)]
-pub(super) struct Inbox {
-    number: u64,
-    news: Mutex<Vec<News>>,
-    /// A waker for each worker of its scan.
-    wakers: Vec<AtomicWaker>,
-}
-
-impl Inbox {
-    fn new(workers: usize) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let wakers = std::iter::repeat_with(AtomicWaker::new).take(workers).collect();
-        Self { number: NEXT.fetch_add(1, Ordering::Relaxed), news: Mutex::default(), wakers }
-    }
-
-    /// The number that no other has.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
-    pub(super) fn put(&self, news: News) {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner).push(news);
-        self.wakers.iter().for_each(AtomicWaker::wake);
-    }
-
-    fn take(&self) -> Vec<News> {
-        std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 /// What the executions of a plan share with other queries.
 #[derive(Clone, Debug)]
@@ -73,8 +31,10 @@ pub(crate) struct Subscription {
     sharing: ResultSharing,
     store: Arc<ResultStore>,
     inbox: Arc<Inbox>,
-    /// The ids of its fragments.
-    ids: Vec<ComputationId>,
+    /// The entries of its fragments.
+    entries: Vec<Arc<Entry>>,
+    /// The chunks of the query whose states were too large.
+    too_large: AtomicUsize,
 }
 
 impl Subscription {
@@ -83,13 +43,14 @@ impl Subscription {
         let store = ResultStore::of(&sharing.manager);
         let inbox = Arc::new(Inbox::new(workers));
         let fragments = sharing.computations.fragments.iter();
-        let ids = fragments.map(|fragment| store.join(fragment, &inbox, sharing.keeps)).collect();
-        Self { sharing: sharing.clone(), store, inbox, ids }
+        let entries: Vec<_> = fragments.map(|fragment| store.entry(fragment)).collect();
+        entries.iter().for_each(|entry| entry.subscribe(&inbox, sharing.keeps));
+        Self { sharing: sharing.clone(), store, inbox, entries, too_large: AtomicUsize::new(0) }
     }
 
     /// The number by which the scheduler knows what the query computes of most chunks.
     pub(crate) fn computation(&self) -> Option<ComputationId> {
-        self.sharing.computations.most_common().map(|fragment| self.ids[fragment])
+        self.sharing.computations.most_common().map(|fragment| self.entries[fragment].id)
     }
 
     /// Splits chunks into those with a published state and the others, which are in ascending order.
@@ -97,7 +58,7 @@ impl Subscription {
         &self,
         chunks: Vec<ChunkIndex>,
     ) -> (Vec<(ChunkIndex, Arc<ChunkState>)>, Vec<ChunkIndex>) {
-        let mut of_fragments = vec![Vec::new(); self.ids.len()];
+        let mut of_fragments = vec![Vec::new(); self.entries.len()];
         let mut others = Vec::new();
         for chunk in chunks {
             match self.sharing.computations.of_chunk(chunk) {
@@ -106,9 +67,9 @@ impl Subscription {
             }
         }
         let mut published = Vec::new();
-        for (&id, chunks) in self.ids.iter().zip(&of_fragments) {
+        for (entry, chunks) in self.entries.iter().zip(&of_fragments) {
             for chunks in chunks.chunks(LOOKUPS_MAX) {
-                let states = self.store.find(id, chunks.iter().map(|(_, key)| *key));
+                let states = entry.find(chunks.iter().map(|(_, key)| *key));
                 for (&(chunk, _), state) in chunks.iter().zip(states) {
                     match state {
                         Some(state) => published.push((chunk, state)),
@@ -122,73 +83,75 @@ impl Subscription {
     }
 
     /// The chunks of the query whose states others have published since the last call.
-    pub(crate) fn news(&self) -> Vec<(ChunkIndex, Arc<ChunkState>)> {
-        let news = self.inbox.take().into_iter().filter_map(|News { fragment, chunk, state }| {
-            let fragment = self.ids.iter().position(|&id| id == fragment)?;
-            Some((self.sharing.computations.chunk(fragment, chunk)?, state))
-        });
-        news.collect()
-    }
-
-    /// Wakes a worker when others have published states.
-    pub(crate) fn wake(&self, worker: usize, waker: &Waker) {
-        if let Some(kept) = self.inbox.wakers.get(worker) {
-            kept.register(waker);
-        }
-    }
-
-    /// Whether the state of a chunk is of use to others.
-    pub(crate) fn is_wanted(&self, chunk: ChunkIndex) -> bool {
-        let place = self.sharing.computations.of_chunk(chunk);
-        place.is_some_and(|(fragment, _)| self.store.wants(self.ids[fragment]))
-    }
-
-    /// Publishes the state of a chunk of so many rows.
-    ///
-    /// # Errors
-    /// If the batches differ in their columns.
-    pub(crate) fn publish(
+    pub(crate) fn newly_published(
         &self,
-        chunk: ChunkIndex,
-        rows: u64,
-        schema: &SchemaRef,
-        batches: &[RecordBatch],
-    ) -> Result<Result<(), NotPublished>> {
-        let Some((fragment, key)) = self.sharing.computations.of_chunk(chunk) else {
-            return internal_err!("only states that are wanted are published");
-        };
-        let (id, manager) = (self.ids[fragment], &self.sharing.manager);
-        let state = ChunkState::new(manager, self.store.bytes(), schema, batches, rows)?;
-        let published = state.and_then(|state| {
-            let is_published =
-                self.store.publish(manager, (id, key), &Arc::new(state), &self.inbox);
-            if is_published { Ok(()) } else { Err(NotPublished::NoMemory) }
-        });
-        if published == Err(NotPublished::TooLarge) {
-            self.store.refuse(id);
-        }
-        let counts = &self.store.counts;
-        let count = if published.is_ok() { &counts.published } else { &counts.refused };
-        count.fetch_add(1, Ordering::Relaxed);
-        Ok(published)
+    ) -> impl Iterator<Item = (ChunkIndex, Arc<ChunkState>)> + '_ {
+        let states = self.inbox.take().into_iter();
+        states.filter_map(|PublishedState { computation, chunk, state }| {
+            let fragment = self.entries.iter().position(|entry| entry.id == computation)?;
+            Some((self.sharing.computations.chunk(fragment, chunk)?, state))
+        })
     }
 
-    /// Notes that the state of a chunk is too large.
-    pub(crate) fn refuse(&self, chunk: ChunkIndex) {
-        if let Some((fragment, _)) = self.sharing.computations.of_chunk(chunk) {
-            self.store.refuse(self.ids[fragment]);
-            self.store.counts.refused.fetch_add(1, Ordering::Relaxed);
-        }
+    /// Sets the waker of a worker, which is woken when others have published states.
+    pub(crate) fn register_waker(&self, worker: usize, waker: &Waker) {
+        self.inbox.register_waker(worker, waker);
+    }
+
+    /// Wakes a worker that waits.
+    pub(crate) fn wake_one(&self) {
+        self.inbox.wake_one();
     }
 
     /// Notes that the state of a chunk was taken from another query.
     pub(crate) fn count_taken(&self) {
         self.store.counts.taken.fetch_add(1, Ordering::Relaxed);
     }
+
+    /// Whether it is worth while to compute the state of a chunk apart.
+    pub(crate) fn is_wanted(&self, chunk: ChunkIndex) -> bool {
+        if self.too_large.load(Ordering::Relaxed) >= TOO_LARGE_MAX {
+            return false;
+        }
+        let place = self.sharing.computations.of_chunk(chunk);
+        place.is_some_and(|(fragment, key)| self.entries[fragment].is_wanted(key))
+    }
+
+    /// Publishes the state of a chunk of so many rows, if it is small and there is memory for it. Returns whether it was published.
+    pub(crate) fn publish(
+        &self,
+        chunk: ChunkIndex,
+        rows: u64,
+        schema: &SchemaRef,
+        collected: &Collected,
+    ) -> bool {
+        let Some((fragment, key)) = self.sharing.computations.of_chunk(chunk) else { return false };
+        let (entry, manager) = (&self.entries[fragment], &self.sharing.manager);
+        let state = match collected {
+            Collected::State(batches) => ChunkState::new(manager, schema, batches, rows),
+            Collected::Not(reason) => Err(*reason),
+        };
+        let counts = &self.store.counts;
+        match state {
+            Ok(state) => {
+                entry.publish(manager, key, &Arc::new(state), &self.inbox);
+                counts.published.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            Err(reason) => {
+                if reason == NotPublished::TooLarge {
+                    self.too_large.fetch_add(1, Ordering::Relaxed);
+                    entry.count_too_large(key);
+                }
+                counts.refused.fetch_add(1, Ordering::Relaxed);
+                false
+            }
+        }
+    }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.ids.iter().for_each(|&id| self.store.leave(id, &self.inbox));
+        self.entries.iter().for_each(|entry| entry.unsubscribe(&self.inbox));
     }
 }

@@ -22,7 +22,7 @@ impl Driver {
     }
 
     fn reclaim_unused(self: &Arc<Self>, missing: MissingMemory) -> bool {
-        let unused_bytes = self.metadata_cache().unused_bytes();
+        let unused_bytes = self.metadata_cache().unused_bytes(missing.bytes.max(1));
         if unused_bytes == 0 {
             return self.reclaim_slices(missing, usize::MAX);
         }

@@ -115,20 +115,27 @@ impl Driver {
         }
     }
 
-    /// Removes chunks from the needs of a scan. Returns how many of them it did need.
-    pub(crate) fn prune_scan(self: &Arc<Self>, scan: ScanId, chunks: &[ChunkIndex]) -> usize {
+    /// Removes chunks from the needs of a scan. Returns those that it did need.
+    pub(crate) fn prune_scan(
+        self: &Arc<Self>,
+        scan: ScanId,
+        chunks: &[ChunkIndex],
+    ) -> Vec<ChunkIndex> {
         let step = |chunks: &[ChunkIndex]| {
             self.call(|state, now| {
-                let needed = |state: &State| {
-                    state.core.state().scan(scan).map_or(0, |scan| scan.needed().len())
+                let running = state.core.state().scan(scan);
+                let is_needed = |chunk: &&ChunkIndex| {
+                    running.is_some_and(|running| running.needed().contains(**chunk))
                 };
-                let before = needed(state);
-                state.announce_unneeded(scan, chunks.iter().copied());
-                state.core.prune_scan(now, scan, chunks.to_vec());
-                before - needed(state)
+                let mut needed: Vec<_> = chunks.iter().filter(is_needed).copied().collect();
+                needed.sort_unstable();
+                needed.dedup();
+                state.announce_unneeded(scan, needed.iter().copied());
+                state.core.prune_scan(now, scan, needed.clone());
+                needed
             })
         };
-        chunks.chunks(STEP_CHUNKS).map(step).sum()
+        chunks.chunks(STEP_CHUNKS).flat_map(step).collect()
     }
 
     /// The chunks that the workers of a scan were handed.

@@ -138,7 +138,7 @@ impl JointScan {
     /// no rows.
     pub fn prune(&self, chunks: &[usize]) -> usize {
         let known = chunks.iter().filter_map(|&chunk| self.table.layout().core_chunk(chunk));
-        self.handle.driver().prune_scan(self.handle.id(), &known.collect::<Vec<_>>())
+        self.handle.driver().prune_scan(self.handle.id(), &known.collect::<Vec<_>>()).len()
     }
 
     /// Ends the scan now and releases all that it held. Its workers get [`ScanError::Cancelled`] if they ask again.

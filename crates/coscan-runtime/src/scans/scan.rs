@@ -98,11 +98,12 @@ impl Scan {
         })
     }
 
-    /// Removes chunks that have not been handed out yet from its needs. Returns how many.
-    pub fn prune(&self, chunks: &[ChunkIndex]) -> usize {
+    /// Removes chunks that have not been handed out yet from its needs. Returns those, in any order.
+    pub fn prune(&self, chunks: &[ChunkIndex]) -> Vec<ChunkIndex> {
         let snapshot = self.table.snapshot();
         let chunks: Vec<_> = chunks.iter().map(|&chunk| snapshot.to_core(chunk)).collect();
-        self.driver().prune_scan(self.id(), &chunks)
+        let pruned = self.driver().prune_scan(self.id(), &chunks).into_iter();
+        pruned.map(|chunk| snapshot.to_table(chunk)).collect()
     }
 
     /// Whether all its chunks have been handed out.

@@ -31,19 +31,21 @@ impl<T: Any + Send + Sync> CachedMetadata<T> {
     #[must_use]
     pub fn get(&self) -> Option<Arc<T>> {
         let mut state = self.values.lock();
-        let now = state.tick();
-        let value = state.values.get_mut(&self.id)?;
-        value.used = now;
-        Arc::clone(&value.value).downcast().ok()
+        let value = state.use_now(self.id)?;
+        value.downcast().ok()
+    }
+
+    /// Whether the value is there. This does not count as a use.
+    #[must_use]
+    pub fn is_filled(&self) -> bool {
+        self.values.lock().values.contains_key(&self.id)
     }
 
     /// Puts a value in. `bytes` are about the bytes that are free once it is dropped.
     pub fn put(&self, value: Arc<T>, bytes: u64) {
         let mut state = self.values.lock();
         let before = state.take(self.id);
-        let used = state.tick();
-        *state.bytes.entry(TypeId::of::<T>()).or_default() += bytes;
-        state.values.insert(self.id, Value { value, bytes, used });
+        state.insert(self.id, value, bytes);
         drop(state);
         drop(before); // Not under the lock: that returns memory.
     }
@@ -72,10 +74,18 @@ pub(crate) struct MetadataCache {
 #[derive(Debug, Default)]
 struct State {
     values: BTreeMap<u64, Value>,
-    /// The bytes of all values of a type.
-    bytes: BTreeMap<TypeId, u64>,
+    /// The values by their last use.
+    by_use: BTreeMap<u64, u64>,
+    of_types: BTreeMap<TypeId, OfType>,
     next_id: u64,
     clock: u64,
+}
+
+/// All values of a type.
+#[derive(Debug, Default)]
+struct OfType {
+    bytes: u64,
+    by_use: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug)]
@@ -93,24 +103,62 @@ impl Value {
 }
 
 impl State {
-    fn tick(&mut self) -> u64 {
+    fn insert(&mut self, id: u64, value: Arc<dyn Any + Send + Sync>, bytes: u64) {
         self.clock += 1;
-        self.clock
+        let used = self.clock;
+        let of_type = self.of_types.entry((*value).type_id()).or_default();
+        of_type.bytes += bytes;
+        of_type.by_use.insert(used, id);
+        self.by_use.insert(used, id);
+        self.values.insert(id, Value { value, bytes, used });
+    }
+
+    fn use_now(&mut self, id: u64) -> Option<Arc<dyn Any + Send + Sync>> {
+        let kept = self.values.get_mut(&id)?;
+        self.clock += 1;
+        let before = std::mem::replace(&mut kept.used, self.clock);
+        let value = Arc::clone(&kept.value);
+        let of_type = self.of_types.entry((*value).type_id()).or_default();
+        for by_use in [&mut of_type.by_use, &mut self.by_use] {
+            by_use.remove(&before);
+            by_use.insert(self.clock, id);
+        }
+        Some(value)
     }
 
     fn take(&mut self, id: u64) -> Option<Arc<dyn Any + Send + Sync>> {
-        let Value { value, bytes, .. } = self.values.remove(&id)?;
-        let of_type = self.bytes.entry((*value).type_id()).or_default();
-        *of_type = of_type.saturating_sub(bytes);
+        let Value { value, bytes, used } = self.values.remove(&id)?;
+        let of_type = self.of_types.entry((*value).type_id()).or_default();
+        of_type.bytes = of_type.bytes.saturating_sub(bytes);
+        of_type.by_use.remove(&used);
+        self.by_use.remove(&used);
         Some(value)
+    }
+
+    /// Unused values of one type, or of all, with their bytes, least recently used first.
+    fn unused(&self, of: Option<TypeId>) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let by_use = match of {
+            Some(of) => self.of_types.get(&of).map(|of_type| &of_type.by_use),
+            None => Some(&self.by_use),
+        };
+        let ids = by_use.into_iter().flat_map(BTreeMap::values);
+        let values = ids.map(|id| (*id, &self.values[id]));
+        values.filter(|(_, value)| value.is_unused()).map(|(id, value)| (id, value.bytes))
     }
 }
 
 impl MetadataCache {
-    /// The approximate bytes that are free once all unused values are dropped.
-    pub(crate) fn unused_bytes(&self) -> u64 {
+    /// The approximate bytes that are free once all unused values are dropped, or `enough` if there are more.
+    pub(crate) fn unused_bytes(&self, enough: u64) -> u64 {
         let state = self.lock();
-        state.values.values().filter(|value| value.is_unused()).map(|value| value.bytes).sum()
+        let mut sum = 0_u64;
+        for (_, bytes) in state.unused(None) {
+            sum = sum.saturating_add(bytes);
+            if sum >= enough {
+                return enough;
+            }
+        }
+        sum
     }
 
     /// Drops unused values, least recently used first, until `is_enough` says so. Returns false if none was dropped.
@@ -141,23 +189,19 @@ impl MetadataCache {
         bytes: u64,
     ) -> Vec<Arc<dyn Any + Send + Sync>> {
         let mut state = self.lock();
-        let is_candidate = |value: &&Value| {
-            value.is_unused() && of.is_none_or(|of| (*value.value).type_id() == of)
-        };
-        let unused = state.values.iter().filter(|(_, value)| is_candidate(value));
-        let mut unused: Vec<_> = unused.map(|(&id, value)| (value.used, id, value.bytes)).collect();
-        unused.sort_unstable();
-        let mut taken_bytes = 0;
-        let taken = unused.into_iter().take_while(|&(.., of_value)| {
+        let mut taken_bytes = 0_u64;
+        let unused = state.unused(of).take_while(|&(_, of_value)| {
             let takes = taken_bytes < bytes.max(1);
-            taken_bytes += of_value;
+            taken_bytes = taken_bytes.saturating_add(of_value);
             takes
         });
-        taken.filter_map(|(_, id, _)| state.take(id)).collect()
+        let ids: Vec<_> = unused.map(|(id, _)| id).collect();
+        ids.into_iter().filter_map(|id| state.take(id)).collect()
     }
 
-    pub(super) fn bytes_of(&self, of: TypeId) -> u64 {
-        self.lock().bytes.get(&of).copied().unwrap_or(0)
+    /// The bytes of all values of a type.
+    pub(crate) fn bytes_of(&self, of: TypeId) -> u64 {
+        self.lock().of_types.get(&of).map_or(0, |of_type| of_type.bytes)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

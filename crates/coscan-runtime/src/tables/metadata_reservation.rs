@@ -9,9 +9,6 @@ use crate::memory::{Credit, MemoryBudget, MemoryUser};
 use crate::sync::destructor::InDestructor;
 use crate::tables::metadata_cache::MetadataCache;
 
-/// Optional metadata of one type takes at most one in this many bytes of the budget.
-const OPTIONAL_DIVISOR: u64 = 8;
-
 /// Memory that is counted as metadata, until this is dropped.
 #[derive(Debug)]
 pub struct MetadataReservation {
@@ -36,14 +33,15 @@ impl MetadataReservation {
         Self { credit: Arc::clone(memory.credit()), bytes }
     }
 
-    /// Takes memory for a value that queries can do without. Only unused values of its type are dropped for it.
+    /// Takes memory for a value that queries can do without. Only unused values of its type are dropped for it, which take at
+    /// most `bytes_max`.
     pub(crate) fn try_optional(
         memory: &Arc<MemoryBudget>,
         cache: &MetadataCache,
         of: TypeId,
         bytes: u64,
+        bytes_max: u64,
     ) -> Option<Self> {
-        let bytes_max = memory.budget_bytes() / OPTIONAL_DIVISOR;
         if bytes > bytes_max {
             return None; // However many others are dropped.
         }

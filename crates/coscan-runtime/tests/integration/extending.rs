@@ -35,7 +35,7 @@ async fn a_scan_goes_on_with_what_is_added() {
         assert!(sorted(again).into_iter().eq((0..1_000).chain(3_000..3_500)), "{policy}");
 
         scan.extend(&chunks([5, 6, 7])).unwrap();
-        assert_eq!(scan.prune(&chunks([1, 6, 9])), 1, "the others are not needed");
+        assert_eq!(scan.prune(&chunks([1, 6, 9])).len(), 1, "the others are not needed");
         let other = ids(scan.worker(1)).await.unwrap();
         assert!(sorted(other).into_iter().eq((5_000..6_000).chain(7_000..8_000)), "{policy}");
 

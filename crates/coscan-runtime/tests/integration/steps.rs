@@ -75,7 +75,7 @@ async fn chunks_are_pruned_step_by_step() {
     assert_short(
         &steps(|scan| {
             let chunks: Vec<ChunkIndex> = scan.remaining();
-            assert_eq!(scan.prune(&chunks), chunks.len());
+            assert_eq!(scan.prune(&chunks).len(), chunks.len());
         })
         .await,
     );

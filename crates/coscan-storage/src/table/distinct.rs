@@ -3,18 +3,18 @@
 use arrow::compute::cast;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_schema::DataType;
+use arrow_array::types::Decimal128Type;
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 use coscan_core::{ChunkIndex, Index};
 
 use super::ParquetFile;
 
-/// The bytes of a value in a compressed dictionary, of short texts or numbers.
+/// The assumed bytes of a value in a compressed dictionary, of short texts or numbers.
 const DICTIONARY_VALUE_BYTES: u64 = 4;
 
 impl ParquetFile {
-    /// An estimate of the number of distinct values of a flat column of a chunk: at most as many as whole numbers are between
-    /// its bounds, and as fit into its dictionaries. `None` if it has neither.
+    /// An estimate of the number of distinct values of a flat column of a chunk: at most the whole numbers (of decimals, their
+    /// last digits) between its bounds, and about as many as fit into its dictionaries. `None` if it has neither.
     ///
     /// # Panics
     /// If there is no such chunk or column.
@@ -30,11 +30,23 @@ impl ParquetFile {
         }
         let statistics = self.statistics(column).ok()?;
         let bound = |bounds: &dyn Array| {
-            let bounds = cast(&bounds.slice(chunk.as_usize(), 1), &DataType::Int64).ok()?;
-            bounds.is_valid(0).then(|| bounds.as_primitive::<Int64Type>().value(0))
+            let bounds = bounds.slice(chunk.as_usize(), 1);
+            let scale = match bounds.data_type() {
+                DataType::Decimal32(_, scale)
+                | DataType::Decimal64(_, scale)
+                | DataType::Decimal128(_, scale) => *scale,
+                _ => 0,
+            };
+            let bounds = match bounds.data_type() {
+                data_type if data_type.is_decimal() => bounds,
+                _ => cast(&bounds, &DataType::Int64).ok()?,
+            };
+            let bounds =
+                cast(&bounds, &DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale)).ok()?;
+            bounds.is_valid(0).then(|| bounds.as_primitive::<Decimal128Type>().value(0))
         };
         let (min, max) = (bound(&statistics.min)?, bound(&statistics.max)?);
-        Some(max.abs_diff(min).saturating_add(1))
+        Some(u64::try_from(max.abs_diff(min)).unwrap_or(u64::MAX).saturating_add(1))
     }
 
     fn values_in_dictionaries(&self, chunk: ChunkIndex, column: usize) -> Option<u64> {

@@ -24,7 +24,6 @@ use crate::execution::row_filter::{self, RowFilter};
 use crate::execution::shares::Shares;
 use crate::query_id::QueryId;
 use crate::results::{Computations, QueryFragment, ResultSharing};
-use crate::settings::{SessionSettings, ShareResults};
 use crate::tables::source::{is_dynamic, properties};
 
 /// The state of an executed plan. A copy of the plan starts without it.
@@ -167,16 +166,21 @@ impl SharedScanExec {
     pub(crate) fn execute_sharing(
         &self,
         partition: usize,
-        fragment: &QueryFragment,
+        (fragment, keeps): (&QueryFragment, bool),
         context: &TaskContext,
     ) -> (ChunkReader, BaselineMetrics) {
         let executions = self.state.sharing_executions.get_or_init(|| {
             let table = self.source.table.table();
             let sharing = ResultSharing {
                 manager: self.source.manager.clone(),
-                computations: Arc::new(Computations::new(table, fragment, &self.needed.chunks)),
-                keeps: SessionSettings::of(context.session_config()).share_results
-                    == ShareResults::Kept,
+                computations: Arc::new(Computations::new(
+                    &self.source.manager,
+                    table,
+                    fragment,
+                    &self.needed.chunks,
+                    self.settings.prunes,
+                )),
+                keeps,
             };
             self.new_executions(context, Some(sharing))
         });

@@ -220,7 +220,7 @@ impl SharedScanExec {
 
     /// Whether it returns all rows of each chunk that it reads, and no filter changes while it runs: then what is computed of
     /// a chunk can be shared.
-    pub(crate) fn reads_whole_chunks(&self) -> bool {
+    pub(crate) fn can_share_results(&self) -> bool {
         self.order() == Order::Any
             && !self.has_user_partitioning
             && self.top_k_order.is_none()

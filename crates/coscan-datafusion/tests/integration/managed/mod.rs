@@ -6,6 +6,7 @@ mod concurrent;
 mod durable;
 mod random_changes;
 mod refused;
+mod results;
 
 use coscan_datafusion::{CoscanOptions, ManagedDatabase, ManagedTable};
 use coscan_runtime::BufferManager;
