@@ -95,6 +95,9 @@ pub struct Query {
     pub workers: usize,
     /// Its weight among the running queries; by default 1.
     pub weight: u32,
+    /// What it computes of each chunk. Queries of the same number on the same table take each other's results: what one of them
+    /// has computed of a whole chunk, the others no longer need, nor do later ones.
+    pub computation: Option<u64>,
     /// Its processor time.
     pub cost: Cost,
     /// Nanoseconds between the end of the query before it (for the first one: the start of the stream) and its start.
@@ -146,6 +149,7 @@ impl Query {
             order: Order::Any,
             workers: 1,
             weight: 1,
+            computation: None,
             cost: Cost::default(),
             think_ns: 0,
             cancel_after_ns: None,

@@ -192,10 +192,13 @@ fn query(random: &mut Random, tables: &[Table]) -> Query {
         start..if whole { rows } else { random.between(start, rows) }
     };
     let groups = (0..layout.group_count()).map(GroupIndex::from_usize);
+    let groups: Vec<_> = groups.filter(|_| random.percent(60)).collect();
     Query {
         label: "random".to_owned(),
         table,
-        groups: groups.filter(|_| random.percent(60)).collect(),
+        // Those that read the same columns may compute the same.
+        computation: whole.then(|| groups.iter().map(|group| 1 << group.as_usize()).sum()),
+        groups,
         version: None,
         rows: (0..ranges).map(|_| range(random)).collect(),
         selected: random.percent(20).then(|| selected(random, layout)),

@@ -160,6 +160,7 @@ fn query(tables: &[Numbered], scan: &PastScan, think_ns: u64) -> Query {
         order: scan.spec.order,
         workers: scan.spec.workers,
         weight: scan.spec.weight,
+        computation: None, // What was pruned for results is not needed here either.
         cost: Cost { row_ps: u64::try_from(row_ps).unwrap_or(u64::MAX), byte_ps: 0 },
         think_ns,
         cancel_after_ns: cancelled.map(|ended| ended.since(scan.started)),

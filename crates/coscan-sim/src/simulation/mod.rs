@@ -13,6 +13,7 @@ mod peers;
 mod queries;
 mod query_run;
 mod record;
+mod results;
 mod versions;
 mod wait;
 
@@ -39,6 +40,7 @@ use peers::Peers;
 pub use peers::SharedFiles;
 use query_run::QueryRun;
 use record::Record;
+use results::Results;
 use versions::{PendingRemoval, Versions};
 
 /// The number of events after which the waits of all workers are checked, since timers may continue for ever.
@@ -109,6 +111,7 @@ pub(crate) struct Simulation<'a> {
     awaited_left: usize,
     /// The query of each running scan.
     scans: BTreeMap<ScanId, usize>,
+    results: Results,
     loads: BTreeMap<LoadId, LoadRun>,
     memory: Option<MemoryRun>,
     /// The other machines, if it is one of a cluster.
@@ -154,6 +157,7 @@ impl<'a> Simulation<'a> {
             awaited_left: queries.iter().filter(|query| !query.while_others_run).count(),
             queries,
             scans: BTreeMap::new(),
+            results: Results::new(),
             loads: BTreeMap::new(),
             memory: None,
             peers: None,

@@ -1,7 +1,8 @@
 //! Queries: their start, the requests and the work of their workers, their end, and the next query of the stream.
 
 use coscan_core::{
-    ChunkIndex, Index, PageId, RequestError, Scan, ScanSpec, StartScanError, TableId, WorkerIndex,
+    ChunkIndex, ComputationId, Index, PageId, RequestError, Scan, ScanId, ScanSpec, StartScanError,
+    TableId, WorkerIndex,
 };
 
 use super::id_map::runs;
@@ -32,6 +33,7 @@ impl Simulation<'_> {
         let is_sparse = self.manager.state().scan(scan).is_some_and(Scan::is_sparse);
         self.ledger.scan_started(scan, &spec, is_sparse)?;
         self.announce(scan);
+        self.take_known_results(query);
         self.plan_fate(query);
         self.settle_unless_batched()?;
         for worker in (0..spec.workers).map(WorkerIndex::from_usize) {
@@ -68,7 +70,7 @@ impl Simulation<'_> {
             workers: run.query.workers,
             weight: run.query.weight,
             pages: selected(|&(number, _)| number),
-            computation: None,
+            computation: run.query.computation.map(ComputationId),
         };
         let chunks = self.names.runs(of_manager, &chunks);
         let pages = selected(|&(_, id)| id);
@@ -115,6 +117,7 @@ impl Simulation<'_> {
     pub(super) fn work_ended(&mut self, query: usize, worker: WorkerIndex) -> Result<(), Broken> {
         if let Worker::Working { chunk, .. } = self.queries[query].workers[worker.as_usize()] {
             self.record.step(self.now, || EventKind::Released { query, worker, chunk });
+            self.publish_result(query, chunk);
         }
         self.give_all(query, worker);
         self.ask(query, worker)
@@ -145,11 +148,16 @@ impl Simulation<'_> {
         };
         let chunks = self.workload.tables[run.query.table].layout.chunks();
         let pruned = fault_injector.chunks_to_prune(chunks);
-        self.announce_unneeded(scan, &pruned);
+        self.prune(query, scan, &pruned);
+    }
+
+    /// Removes chunks from the needs of a query.
+    pub(super) fn prune(&mut self, query: usize, scan: ScanId, chunks: &[ChunkIndex]) {
+        self.announce_unneeded(scan, chunks);
         let table = self.manager.state().scan(scan).expect("it runs").table();
-        let indexes = pruned.iter().filter_map(|&chunk| self.names.index(table, chunk));
+        let indexes = chunks.iter().filter_map(|&chunk| self.names.index(table, chunk));
         self.manager.prune_scan(self.now, scan, indexes);
-        let chunks = self.ledger.pruned(scan, &pruned);
+        let chunks = self.ledger.pruned(scan, chunks);
         self.record.step(self.now, || EventKind::Pruned { query, chunks });
     }
 

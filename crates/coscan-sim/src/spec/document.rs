@@ -175,6 +175,7 @@ pub(super) struct QueryForm {
     pub(super) in_order: bool,
     pub(super) workers: Option<usize>,
     pub(super) weight: Option<u32>,
+    pub(super) computation: Option<u64>,
     /// The time after its start at which it is cancelled.
     pub(super) cancel_after: Option<Nanoseconds>,
 }

@@ -59,6 +59,7 @@ impl Template {
             order: if form.in_order { Order::InOrder } else { Order::Any },
             workers: form.workers.unwrap_or(1),
             weight: form.weight.unwrap_or(1),
+            computation: form.computation,
             cost: cost(&key, form.cost, (table.rows, table.table.rows_at_start()), clock)?,
             think_ns: 0,
             cancel_after_ns: form.cancel_after.map(|after| after.0),

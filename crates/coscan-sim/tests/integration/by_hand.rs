@@ -218,3 +218,20 @@ fn normal_in_order_reads_no_less_than_belady() {
     let least = bound::belady_bytes(&busy, &bound::references(&busy, &outcome));
     assert!(bound::lower_bound_bytes(&busy) <= least && least <= outcome.bytes_read);
 }
+
+#[test]
+fn queries_that_compute_the_same_compute_each_chunk_once() {
+    let query = |computation| Query { computation, ..query(0..20, 1_000) };
+    let streams = |computation: Option<u64>| {
+        let later = (500_000, vec![query(computation)]);
+        (0..4).map(|_| (0, vec![query(computation)])).chain([later]).collect()
+    };
+    let busy_ns = |computation| {
+        let workload = workload(20, 20, streams(computation));
+        let outcome = run_under(PolicyKind::Relevance, &workload, &machine(1));
+        assert!(outcome.queries.iter().all(|query| query.end == End::Done));
+        (outcome.processor_busy_ns, outcome.queries[4].chunks)
+    };
+    assert_eq!(busy_ns(None), (100_000, 20));
+    assert_eq!(busy_ns(Some(7)), (20_000, 0), "no chunk is computed twice");
+}
