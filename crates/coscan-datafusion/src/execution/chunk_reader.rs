@@ -63,6 +63,7 @@ impl ChunkReader {
                 self.execution.prune();
                 match ready!(worker.poll_next_unpin(context)) {
                     Some(read) => {
+                        self.execution.does_not_wait();
                         let is_last = worker.chunk_has_ended();
                         self.is_in_chunk = !is_last;
                         let chunk = worker.chunk();

@@ -213,6 +213,13 @@ impl Execution {
         self.chunk_scan.as_ref()?.take_state(self.partition, waker)
     }
 
+    /// The partition does not wait for states.
+    pub(crate) fn does_not_wait(&self) {
+        if let Some(subscription) = self.subscription() {
+            subscription.remove_waker(self.partition);
+        }
+    }
+
     /// The query among those that share results with it, once it reads.
     pub(crate) fn subscription(&self) -> Option<&Subscription> {
         self.chunk_scan.as_ref()?.subscription()
@@ -226,6 +233,7 @@ impl Execution {
 
 impl Drop for Execution {
     fn drop(&mut self) {
+        self.does_not_wait();
         if self.is_sharing {
             self.executions.lock().leave(self.partition);
         }

@@ -2,8 +2,8 @@
 //!
 //! `exec` is the operator. `executions` and `shares` determine which partition returns which chunk. `chunk_scan` reads
 //! the chunks in the order of `ranking`, without those that `dynamic_pruning` drops. A partition reads them with its
-//! `chunk_reader`, or takes the state of a chunk that another query has computed (`taken_states`). `stream` returns the rows that pass `row_filter`. `first_pages` serves small limits. `metrics` has
-//! the figures of EXPLAIN ANALYZE.
+//! `chunk_reader`, or takes the state of a chunk that another query has computed (`taken_states`). `stream` returns the
+//! rows that pass `row_filter`. `first_pages` serves small limits. `metrics` has the figures of EXPLAIN ANALYZE.
 
 pub(crate) mod chunk_reader;
 pub(crate) mod chunk_scan;

@@ -54,10 +54,15 @@ impl Inbox {
         std::mem::take(&mut *self.published.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sets the waker of a worker.
+    /// Sets the waker of a worker, which may wait from now on.
     pub(super) fn register_waker(&self, worker: usize, waker: &Waker) {
         if let Some(kept) = self.wakers.get(worker) {
             kept.register(waker);
         }
+    }
+
+    /// Removes the waker of a worker, which does not wait.
+    pub(super) fn remove_waker(&self, worker: usize) {
+        self.wakers.get(worker).map(AtomicWaker::take);
     }
 }

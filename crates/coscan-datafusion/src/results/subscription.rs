@@ -98,6 +98,11 @@ impl Subscription {
         self.inbox.register_waker(worker, waker);
     }
 
+    /// Removes the waker of a worker, which does not wait.
+    pub(crate) fn remove_waker(&self, worker: usize) {
+        self.inbox.remove_waker(worker);
+    }
+
     /// Wakes a worker that waits.
     pub(crate) fn wake_one(&self) {
         self.inbox.wake_one();
