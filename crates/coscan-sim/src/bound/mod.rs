@@ -54,7 +54,8 @@ pub fn compulsory_bytes(workload: &Workload) -> u64 {
 }
 
 /// The least bytes that any schedule reads until every query has been handed all its chunks, see the head of this file.
-/// Queries that will be cancelled do not count. Where others fail, are pruned or refused, fewer bytes may be enough.
+/// Queries that will be cancelled do not count. Where others fail, are pruned or refused, or take results,
+/// fewer bytes may be enough.
 #[must_use]
 pub fn lower_bound_bytes(workload: &Workload) -> u64 {
     let table = |table| bound_for(workload, &|query: &Query| query.table == table);
