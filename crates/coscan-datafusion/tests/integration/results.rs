@@ -562,7 +562,7 @@ async fn states_belong_to_the_partitions_that_took_them() {
     let [stage] = sharing(&plan).try_into().unwrap();
     let execute = |partition| stage.execute(partition, context.task_ctx()).unwrap();
     let rows = |batches: &[RecordBatch]| -> i64 {
-        let counts = batches.iter().flat_map(|batch| ids_of(batch));
+        let counts = batches.iter().flat_map(ids_of);
         counts.sum()
     };
     let (mut first, mut second) = (execute(0), execute(1));
