@@ -236,6 +236,8 @@ impl Drop for Execution {
         self.does_not_wait();
         if self.is_sharing {
             self.executions.lock().leave(self.partition);
+            // Others' code, so not under the lock. Another worker takes the states that this one was woken for.
+            self.subscription().into_iter().for_each(Subscription::wake_one);
         }
         self.chunk_scan.iter().for_each(|chunk_scan| chunk_scan.count());
     }

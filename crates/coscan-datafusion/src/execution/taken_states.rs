@@ -72,10 +72,9 @@ impl TakenStates {
         Some(state)
     }
 
-    /// Drops states that were not given, when a worker leaves. Another one is woken in its place.
+    /// Drops states that were not given.
     pub(crate) fn give_up(&self, is_selected: impl Fn(ChunkIndex) -> bool) {
         self.lock().waiting.retain(|(chunk, _)| !is_selected(*chunk));
-        self.subscription.wake_one();
     }
 
     /// Gives no more states. Adds the chunks of those that were given to the ones that `close` returns.
