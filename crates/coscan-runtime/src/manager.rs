@@ -245,7 +245,7 @@ impl BufferManager {
     /// Changes the most bytes of stored pages, while scans run.
     ///
     /// A smaller pool evicts at once, the most useful pages last. Pages in use or being read stay, and a running scan
-    /// keeps space for its largest chunk. What still exceeds the limit is evicted as queries return memory. A new scan
+    /// keeps space for its largest chunk. What still exceeds the limit is evicted as scans release pages and memory. A new scan
     /// whose chunk does not fit is refused. A larger pool takes what operators and decoded columns leave of the budget.
     ///
     /// # Errors

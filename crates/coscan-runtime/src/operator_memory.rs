@@ -12,10 +12,11 @@ pub struct OperatorMemory {
 }
 
 impl OperatorMemory {
-    /// Takes memory if the budget has it, or can get it from the pool, unused metadata or decoded columns that no
-    /// worker is about to take. If all of them are too few, drops none and returns false.
+    /// Takes memory if the budget has it, or can get it from idle decoded columns, the pool, unused metadata or decoded columns
+    /// that no worker is about to take. If all of them are too few, returns false.
     #[must_use]
     pub fn try_take(&self, bytes: u64) -> bool {
+        self.driver.displace_idle(bytes);
         loop {
             let Err(missing) = self.driver.memory().try_take(MemoryUser::Operators, bytes) else {
                 return true;
@@ -28,6 +29,7 @@ impl OperatorMemory {
 
     /// Takes memory that is in use already, even beyond the budget.
     pub fn take(&self, bytes: u64) {
+        self.driver.displace_idle(bytes);
         self.driver.memory().take(MemoryUser::Operators, bytes);
     }
 

@@ -74,8 +74,12 @@ fn name_and_url(text: &str) -> Option<(&str, &str)> {
 }
 
 fn pool_text(report: &ManagerReport) -> String {
+    let idle = match report.decoded_idle_bytes {
+        0 => String::new(),
+        bytes => format!(", {} of them idle", show_bytes(bytes)),
+    };
     format!(
-        "stored pages      {} of {}\ndecoded columns   {}\nmetadata          {}\noperators         {}\n\
+        "stored pages      {} of {}\ndecoded columns   {}{idle}\nmetadata          {}\noperators         {}\n\
          all, at most      {} of {}\nrunning scans     {}\nloads in flight   {}",
         show_bytes(report.pool_held_bytes),
         show_bytes(report.pool_limit_bytes),

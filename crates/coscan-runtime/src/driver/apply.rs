@@ -24,6 +24,7 @@ impl State {
                 if let Some(Phase::Opening(_)) = self.workers.phase(request) {
                     self.workers.advance(request, Phase::Opened, now);
                     self.core.release_chunk(now, request.scan, request.worker);
+                    self.fit_pool_to_ceiling(now);
                     if let Some(running) = self.scans.get_mut(&request.scan) {
                         running.revocations.remove(&request.worker);
                     }

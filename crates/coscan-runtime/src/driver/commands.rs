@@ -60,6 +60,7 @@ impl Driver {
             pool_held_bytes: state.pool_held_bytes,
             pool_limit_bytes: state.pool_limit_bytes,
             decoded_bytes: usage.decoded_bytes,
+            decoded_idle_bytes: self.decoded.idle_bytes(),
             operator_bytes: usage.operator_bytes,
             metadata_bytes: usage.metadata_bytes,
             held_bytes_max: self.memory.held_bytes_max(),

@@ -23,6 +23,7 @@ impl Driver {
             let set = state.core.set_memory_limits(now, limits);
             set.expect("I7: what is held is within the budget, which is as before");
         });
+        self.displace_idle(0);
     }
 }
 
@@ -114,6 +115,17 @@ impl State {
         let ceiling = self.core.memory_limits().map(|limits| limits.pool_ceiling_bytes);
         self.core.lacks_space()
             && ceiling.is_some_and(|bytes| self.core.state().pool_bytes() < bytes)
+    }
+
+    /// Shrinks the pool if pages that were in use have kept it above a ceiling that was lowered.
+    pub(super) fn fit_pool_to_ceiling(&mut self, now: Time) {
+        let limits = self.core.memory_limits();
+        let limits =
+            limits.filter(|limits| self.core.state().pool_bytes() > limits.pool_ceiling_bytes);
+        if let Some(limits) = limits {
+            let set = self.core.set_memory_limits(now, limits);
+            set.expect("the limits are as before");
+        }
     }
 
     pub(super) fn return_memory(&mut self, bytes: u64, now: Time) {

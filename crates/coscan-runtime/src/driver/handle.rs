@@ -61,13 +61,14 @@ impl Driver {
         let (bell, decoded) = (Arc::<Bell>::default(), Arc::default());
         Arc::new_cyclic(|driver: &Weak<Driver>| {
             let memory = MemoryBudget::new(&options, driver.clone() as _, Arc::clone(&bell));
+            let memory = Arc::new(memory);
             Self {
-                state: Mutex::new(State::new(&options, &decoded, memory.credit(), recorder)),
+                state: Mutex::new(State::new(&options, &decoded, &memory, recorder)),
                 inbox: Inbox::default(),
                 is_closed: AtomicBool::new(false),
                 requests_made: AtomicU64::new(0),
                 decoded,
-                memory: Arc::new(memory),
+                memory,
                 waiting_requests: WaitingRequests::new(options.memory_limits()),
                 bell,
                 requests: Arc::new(StoreRequests::new(&options)),

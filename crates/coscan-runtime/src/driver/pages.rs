@@ -17,6 +17,7 @@ impl Driver {
 
     /// Evicts all pages that no running scan needs.
     pub(crate) fn evict_unneeded(self: &Arc<Self>) {
+        self.drop_idle(u64::MAX);
         self.call(|state, now| state.core.evict_unneeded(now));
     }
 }

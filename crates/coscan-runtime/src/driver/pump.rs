@@ -116,6 +116,7 @@ impl Driver {
                 tokio::time::sleep(idle_timeout).await;
                 let Some(driver) = driver.upgrade() else { return };
                 driver.call(|state, now| state.core.evict_idle(now));
+                driver.drop_unused_idle();
                 driver.extensions().give_back_idle();
                 driver.open_files().forget_closed();
             }

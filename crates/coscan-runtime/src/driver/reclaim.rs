@@ -1,4 +1,5 @@
-//! Memory reclaimed where it is needed least: from unused metadata first, then from decoded columns.
+//! Memory reclaimed where it is needed least: from idle decoded columns first, then from unused metadata, then from decoded
+//! columns that scans need.
 
 use std::sync::Arc;
 
@@ -7,6 +8,9 @@ use coscan_core::MissingMemory;
 use super::handle::Driver;
 use crate::chunks::decode_cache::SliceKey;
 
+/// The number of idle columns that are dropped while the lock is held once.
+const IDLE_STEP: usize = 64;
+
 impl Driver {
     /// The number of scans that still need each of these decoded columns.
     pub(crate) fn interested(&self, slices: impl IntoIterator<Item = SliceKey>) -> Vec<usize> {
@@ -14,8 +18,50 @@ impl Driver {
         slices.into_iter().map(|key| state.interested(key)).collect()
     }
 
-    /// Reclaims memory once: drops metadata that is not in use; if there is none, decoded columns that no worker
-    /// expects; if neither is enough, footers of files closed meanwhile. Returns whether it is worth trying again.
+    /// Drops idle decoded columns until this many bytes are given up. Returns false if there are none.
+    pub(crate) fn drop_idle(self: &Arc<Self>, bytes: u64) -> bool {
+        let mut dropped_bytes = 0;
+        while dropped_bytes < bytes && self.decoded.idle_bytes() > 0 {
+            self.call(|state, _| {
+                for _ in 0..IDLE_STEP {
+                    let Some(idle) = state.decoded.first_to_drop(None) else { return };
+                    state.drop_idle_slice(idle.key);
+                    dropped_bytes += idle.bytes;
+                    if dropped_bytes >= bytes {
+                        return;
+                    }
+                }
+            });
+        }
+        dropped_bytes > 0
+    }
+
+    /// Drops idle decoded columns that are in the way of this many bytes more, or else what is being collected for later
+    /// scans.
+    pub(crate) fn displace_idle(self: &Arc<Self>, bytes: u64) {
+        let excess_bytes = self.memory.excess_bytes(bytes);
+        if excess_bytes > 0 && !self.drop_idle(excess_bytes) {
+            drop(self.decoded.stop_collecting());
+        }
+    }
+
+    /// Whether a scan may continue to collect a decoded column that is overdue by then. Drops idle columns for it that are
+    /// overdue later.
+    pub(crate) fn may_collect(self: &Arc<Self>, due: u64) -> bool {
+        self.memory.excess_of_idle_bytes() == 0
+            || self.call(|state, _| state.make_room_for_idle(due))
+    }
+
+    /// Drops idle decoded columns that were not used since the last call.
+    pub(super) fn drop_unused_idle(self: &Arc<Self>) {
+        for keys in self.decoded.unused_since_last().chunks(IDLE_STEP) {
+            self.call(|state, _| keys.iter().for_each(|&key| state.drop_idle_slice(key)));
+        }
+    }
+
+    /// Reclaims memory once: drops idle decoded columns; if there are none, metadata that is not in use, then decoded columns
+    /// that no worker expects; if none of these is enough, footers of files closed meanwhile. Returns whether it is worth
+    /// trying again.
     pub(crate) fn reclaim(self: &Arc<Self>, missing: MissingMemory) -> bool {
         // The search for closed files takes longest.
         self.reclaim_unused(missing) || self.open_files().forget_closed()
@@ -23,10 +69,13 @@ impl Driver {
 
     fn reclaim_unused(self: &Arc<Self>, missing: MissingMemory) -> bool {
         let unused_bytes = self.metadata_cache().unused_bytes(missing.bytes.max(1));
+        let is_enough = |decoded_bytes| unused_bytes.saturating_add(decoded_bytes) >= missing.bytes;
+        if is_enough(self.decoded.unexpected_bytes()) && self.drop_idle(missing.bytes) {
+            return true;
+        }
         if unused_bytes == 0 {
             return self.reclaim_slices(missing, usize::MAX);
         }
-        let is_enough = |decoded_bytes| unused_bytes.saturating_add(decoded_bytes) >= missing.bytes;
         // The pass over all decoded columns comes last.
         is_enough(self.decoded.unexpected_bytes())
             && is_enough(self.decoded.kept().iter().map(|kept| kept.bytes).sum())

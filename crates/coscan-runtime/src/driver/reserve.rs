@@ -27,14 +27,17 @@ impl Driver {
         if self.waiting_requests.is_closed_to(MemoryStage::Opening, self.now()) {
             return None;
         }
+        self.displace_idle(bytes);
         loop {
             let needed_bytes = self.memory.usage().decoded_bytes.saturating_add(bytes);
             let missing = match needed_bytes.saturating_sub(self.options.decode_bytes) {
                 0 => match Reservation::try_new(&self.memory, bytes) {
                     Ok(reservation) => return Some(reservation),
+                    Err(missing) if self.drop_idle(missing.bytes) => continue,
                     Err(missing) if self.reclaim_metadata(missing) => continue,
                     Err(missing) => missing,
                 },
+                bytes if self.drop_idle(bytes) => continue,
                 bytes => MissingMemory { bytes },
             };
             if !scans_max.is_some_and(|scans_max| self.reclaim_slices(missing, scans_max)) {
@@ -55,6 +58,7 @@ impl Driver {
     }
 
     fn find_memory(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
+        self.displace_idle(bytes);
         self.reclaiming(|| Reservation::try_new(&self.memory, bytes))
     }
 
@@ -123,6 +127,7 @@ impl Driver {
         self: &Arc<Self>,
         bytes: u64,
     ) -> Result<MetadataReservation, ScanError> {
+        self.displace_idle(bytes);
         self.reclaiming(|| MetadataReservation::try_new(&self.memory, bytes))
             .ok_or_else(|| self.exhausted(bytes))
     }

@@ -2,7 +2,7 @@
 
 use super::decoded_slices::CoreSlice;
 use super::state::State;
-use crate::chunks::decode_cache::SliceKey;
+use crate::chunks::decode_cache::{Retired, SliceKey};
 
 impl State {
     /// The number of scans that still need a column of a chunk, of all tables that list the file. Core counts by column
@@ -26,7 +26,7 @@ impl State {
     pub(super) fn slice_unneeded(&mut self, slice: CoreSlice) {
         for key in self.decoded_slices.columns_of(slice) {
             if self.interested(key) == 0 {
-                self.drop_slice(key);
+                self.retire_slice(key);
             } else {
                 // A table may list the file since the column was decoded. Core shall report when
                 // its scans are done.
@@ -35,10 +35,41 @@ impl State {
         }
     }
 
-    /// Drops a decoded column unless a worker expects it or a scan needs it.
+    /// Drops a decoded column unless a worker expects it or a scan needs it, or it stays for later scans.
     pub(super) fn drop_unneeded(&mut self, key: SliceKey) {
         if self.interested(key) == 0 {
-            self.drop_slice(key);
+            self.retire_slice(key);
+        }
+    }
+
+    /// Keeps a decoded column that no scan needs for later scans if it was used before and there is room, or drops it.
+    fn retire_slice(&mut self, key: SliceKey) {
+        match self.decoded.retire(key) {
+            Retired::Not => {}
+            Retired::UsedBefore { due } if self.make_room_for_idle(due) => {
+                self.decoded.keep_idle(key, due);
+            }
+            Retired::New | Retired::UsedBefore { .. } => drop(self.drop_slice(key)),
+        }
+    }
+
+    /// Makes room for an idle column that is overdue by then. Drops others that are overdue already, or later. Returns false if
+    /// that is not enough.
+    pub(super) fn make_room_for_idle(&mut self, due: u64) -> bool {
+        let mut excess_bytes = self.memory.excess_of_idle_bytes();
+        while excess_bytes > 0 {
+            let Some(idle) = self.decoded.first_to_drop(Some(due)) else { return false };
+            self.drop_idle_slice(idle.key);
+            excess_bytes = excess_bytes.saturating_sub(idle.bytes);
+        }
+        true
+    }
+
+    /// Drops an idle column. If a scan needs it meanwhile, it stays, but is not idle any more.
+    pub(super) fn drop_idle_slice(&mut self, key: SliceKey) {
+        match self.interested(key) {
+            0 => drop(self.drop_slice(key)),
+            _ => self.decoded.wake(key),
         }
     }
 

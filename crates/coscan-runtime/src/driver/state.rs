@@ -20,7 +20,7 @@ use super::walk::Walk;
 use super::workers::Workers;
 use crate::chunks::decode_cache::DecodeCache;
 use crate::error::ScanError;
-use crate::memory::Credit;
+use crate::memory::{Credit, MemoryBudget};
 use crate::observe::events::Subscribers;
 use crate::observe::recorder::Recorder;
 use crate::options::Options;
@@ -63,6 +63,7 @@ pub(super) struct State {
     pub(super) ended_scans: usize,
     /// The memory that core has handed out, for users who take it without the lock.
     pub(super) credit: Arc<Credit>,
+    pub(super) memory: Arc<MemoryBudget>,
     pub(super) memory_requests: MemoryRequests,
     pub(super) decoded: Arc<DecodeCache>,
     /// The slices of core of which columns are decoded.
@@ -88,7 +89,7 @@ impl State {
     pub(super) fn new(
         options: &Options,
         decoded: &Arc<DecodeCache>,
-        credit: &Arc<Credit>,
+        memory: &Arc<MemoryBudget>,
         recorder: Option<Recorder>,
     ) -> Self {
         let core = ActiveBufferManager::new(options.core_config(), options.policy.build());
@@ -111,7 +112,8 @@ impl State {
             walks: VecDeque::new(),
             slices_left: STEP_SLICES,
             ended_scans: 0,
-            credit: Arc::clone(credit),
+            credit: Arc::clone(memory.credit()),
+            memory: Arc::clone(memory),
             memory_requests: MemoryRequests::default(),
             decoded: Arc::clone(decoded),
             decoded_slices: DecodedSlices::default(),
@@ -144,6 +146,9 @@ impl State {
         self.effects.ended.extend(std::mem::take(&mut self.scans).into_values());
         self.read_errors.clear();
         self.walks.clear();
+        while let Some(idle) = self.decoded.first_to_drop(None) {
+            self.effects.unneeded.extend(self.decoded.remove_unexpected(idle.key));
+        }
         self.decoded_slices = DecodedSlices::default();
         self.ended_scans = 0;
         self.effects.subscribers.push(std::mem::take(&mut self.taps));

@@ -11,6 +11,9 @@ use super::usage::{MemoryUse, MemoryUser};
 use crate::options::Options;
 use crate::sync::bell::Bell;
 
+/// Idle decoded columns leave one in this many bytes of `Options::decode_bytes` to others.
+const IDLE_MARGIN_DIVISOR: u64 = 64;
+
 /// The owner of the budget, which hands out credit.
 pub(crate) trait CreditOwner: Send + Sync {
     /// Takes memory that is not free. Never waits.
@@ -25,6 +28,7 @@ pub(crate) trait CreditOwner: Send + Sync {
 /// The budget.
 pub(crate) struct MemoryBudget {
     budget_bytes: u64,
+    decode_bytes: u64,
     pool_ceiling_bytes: AtomicU64,
     credit: Arc<Credit>,
     owner: Weak<dyn CreditOwner>,
@@ -48,6 +52,7 @@ impl MemoryBudget {
         let free_bytes_max = options.memory_limits().quantum_bytes();
         Self {
             budget_bytes: options.memory_bytes,
+            decode_bytes: options.decode_bytes,
             pool_ceiling_bytes: AtomicU64::new(options.pool_bytes),
             credit: Arc::new(Credit::new(free_bytes_max, bell)),
             owner,
@@ -76,6 +81,21 @@ impl MemoryBudget {
 
     pub(crate) fn usage(&self) -> MemoryUse {
         self.credit.usage()
+    }
+
+    /// The bytes that are too much for idle decoded columns to stay once this many more are held. They use only what all
+    /// others and the pool at its ceiling leave.
+    pub(crate) fn excess_bytes(&self, bytes: u64) -> u64 {
+        let others_bytes = self.usage().total_bytes().saturating_add(bytes);
+        others_bytes.saturating_add(self.pool_ceiling_bytes()).saturating_sub(self.budget_bytes)
+    }
+
+    /// The bytes that are too much for one more idle column to stay. Some room is left for batches that are decoded and dropped
+    /// again, so that these displace none.
+    pub(crate) fn excess_of_idle_bytes(&self) -> u64 {
+        let margin_bytes = self.decode_bytes / IDLE_MARGIN_DIVISOR;
+        let decoded_bytes = self.usage().decoded_bytes + margin_bytes;
+        decoded_bytes.saturating_sub(self.decode_bytes).max(self.excess_bytes(margin_bytes))
     }
 
     /// The most bytes of all kinds held at once so far.

@@ -13,7 +13,7 @@ pub struct ScanMetrics {
     pub chunks: ScanCounts,
     /// Columns of chunks that it decoded.
     pub slices_decoded: u64,
-    /// Columns of chunks that it took decoded from another scan.
+    /// Columns of chunks that were decoded already, for other scans or earlier ones.
     pub slices_reused: u64,
     /// Bytes of pages that came from other servers, of all loads made for it.
     pub bytes_from_peers: u64,
@@ -141,6 +141,8 @@ pub struct ManagerReport {
     pub pool_limit_bytes: u64,
     /// Bytes of decoded columns: kept, being made, or still referenced by a query.
     pub decoded_bytes: u64,
+    /// Of these, bytes of columns that no scan needs. They stay for later scans while memory is free.
+    pub decoded_idle_bytes: u64,
     /// Bytes of the operators that draw on the same budget.
     pub operator_bytes: u64,
     /// Bytes of metadata: footers, page indexes and Bloom filters of open files, and the metadata of registered tables.

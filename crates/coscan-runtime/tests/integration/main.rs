@@ -14,6 +14,7 @@ mod find_rows;
 mod first_rows;
 mod folders;
 mod hung_mount;
+mod idle_columns;
 mod joint_scans;
 mod memory;
 mod opening;

@@ -73,6 +73,11 @@ fn gauges(registry: &mut Registry, report: &ManagerReport) {
     memory("pool_held", "Stored pages, those being read among them", report.pool_held_bytes);
     memory("pool_limit", "What the pool may hold now", report.pool_limit_bytes);
     memory("decoded", "Decoded columns", report.decoded_bytes);
+    memory(
+        "decoded_idle",
+        "Decoded columns that no scan needs, kept for later ones",
+        report.decoded_idle_bytes,
+    );
     memory("operators", "Operators of queries", report.operator_bytes);
     memory(
         "metadata",

@@ -35,6 +35,7 @@ pub(super) fn rows(tables: &SystemTables) -> Result<RecordBatch> {
         ("pool_held_bytes", report.pool_held_bytes),
         ("pool_limit_bytes", report.pool_limit_bytes),
         ("decoded_bytes", report.decoded_bytes),
+        ("decoded_idle_bytes", report.decoded_idle_bytes),
         ("operator_bytes", report.operator_bytes),
         ("metadata_bytes", report.metadata_bytes),
         ("held_bytes_max", report.held_bytes_max),

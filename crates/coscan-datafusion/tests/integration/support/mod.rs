@@ -255,7 +255,8 @@ pub(crate) fn assert_all_free(manager: &BufferManager) {
 pub(crate) async fn assert_all_frees(manager: &BufferManager) {
     for _ in 0..500 {
         let report = manager.report();
-        let held_bytes = report.decoded_bytes + report.operator_bytes;
+        let decoded_bytes = report.decoded_bytes - report.decoded_idle_bytes;
+        let held_bytes = decoded_bytes + report.operator_bytes;
         if report.loads_in_flight + report.scans + report.chunks_in_use == 0 && held_bytes == 0 {
             break;
         }

@@ -17,8 +17,9 @@ use arrow_schema::ArrowError;
 use coscan_core::{MemoryStage, PriorityClass};
 use coscan_storage::table::{ChunkChanges, ColumnDecoder};
 
-use crate::chunks::decode_cache::Slice;
+use crate::chunks::decode_cache::{OwnUse, Slice};
 use crate::chunks::lease::Lease;
+use crate::driver::Message;
 use crate::error::ScanError;
 use crate::memory::{Charges, Reservation};
 use crate::observe::metrics::add_time;
@@ -64,8 +65,15 @@ pub(crate) struct PartColumns {
 pub(crate) type Rows = (Vec<ArrayRef>, u64);
 
 enum Column {
-    Whole { slice: Slice, next: usize },
-    Batches(Box<ColumnDecoder>),
+    Whole {
+        slice: Slice,
+        next: usize,
+    },
+    /// `own_use` is `None` for columns that cannot be shared.
+    Batches {
+        decoder: Box<ColumnDecoder>,
+        own_use: Option<OwnUse>,
+    },
 }
 
 /// Opens the columns that a scan reads of a chunk, in all its parts. `memory` is the memory that the worker has waited
@@ -116,11 +124,14 @@ pub(crate) async fn open(
                 Some(slice) => Column::Whole { slice, next: 0 },
                 None => {
                     scan.counters().count_decoded();
-                    Column::Batches(Box::new(decoder(scan, &lease, part, column)?))
+                    let own_use =
+                        part.key(column).map(|key| scan.driver().decoded().use_alone(key));
+                    let decoder = Box::new(decoder(scan, &lease, part, column)?);
+                    Column::Batches { decoder, own_use }
                 }
             });
         }
-        let decodes = columns.iter().any(|column| matches!(column, Column::Batches(_)));
+        let decodes = columns.iter().any(|column| matches!(column, Column::Batches { .. }));
         opened.push_back(PartColumns {
             table: part.table,
             columns,
@@ -164,10 +175,13 @@ impl PartColumns {
                     *next += 1;
                     Arc::clone(&slice[*next - 1])
                 }
-                Column::Batches(decoder) => {
+                Column::Batches { decoder, own_use } => {
                     let array =
                         decoder.next().expect("a decoder gives all rows asked for, or an error")?;
                     reservation.charge(&array, &mut self.charges);
+                    if let Some(own_use) = own_use {
+                        own_use.add(&array);
+                    }
                     array
                 }
             });
@@ -180,11 +194,35 @@ impl PartColumns {
         let mut rows = arrays.first().map_or(rows_max, |array| array.len() as u64);
         let left = self.rows_left.checked_sub(rows);
         self.rows_left = left.expect("a decoder gives only the rows asked for");
+        if decodes {
+            self.collect(scan);
+        }
         if let Some(changes) = &mut self.changes {
             (arrays, rows) = changes.merge(&read.columns, arrays, rows).map_err(not_merged)?;
         }
         let fields = read.fields.iter();
         Ok(Some((fields.map(|&column| Arc::clone(&arrays[column])).collect(), rows)))
+    }
+
+    /// Keeps what was decoded for later scans as long as there is room, and passes it on at the end.
+    fn collect(&mut self, scan: &ScanHandle) {
+        let own_uses = self.columns.iter_mut().filter_map(|column| match column {
+            Column::Batches { own_use, .. } => Some(own_use),
+            Column::Whole { .. } => None,
+        });
+        for own_use in own_uses {
+            if let Some(collecting) = own_use
+                && collecting.due().is_some_and(|due| !scan.driver().may_collect(due))
+            {
+                collecting.stop();
+            }
+            if self.rows_left == 0
+                && let Some(own_use) = own_use.take()
+            {
+                // Core is told before others find the slice, so that it knows of it before it is dropped.
+                own_use.end(|key| scan.driver().offer(Message::SliceDecoded(key)));
+            }
+        }
     }
 
     /// The memory for the next batch, in bytes.

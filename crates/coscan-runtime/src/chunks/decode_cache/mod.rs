@@ -1,16 +1,22 @@
-//! Decoded columns of chunks, kept as long as scans are about to use them.
+//! Decoded columns of chunks, kept as long as scans are about to use them, and for later scans while memory is free.
 //!
 //! A slice is decoded once for all workers that wait for it (single flight). It is kept while workers that were handed
-//! its chunk have not taken it yet, or scans still need the chunk. When memory is short, slices that the fewest scans
-//! need are dropped first.
+//! its chunk have not taken it yet, or scans still need the chunk. Then it may stay [idle](idle). When memory is short,
+//! idle slices are dropped first, then those that the fewest scans need.
+
+mod idle;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ArrayRef;
 use coscan_core::ChunkIndex;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
+
+use idle::{IdleSlices, Uses};
+pub(crate) use idle::{OwnUse, Retired};
 
 use crate::sync::destructor::InDestructor;
 use crate::tables::registry::FileId;
@@ -52,9 +58,13 @@ struct Entry {
     content: Content,
     /// Workers that were handed the chunk and have not taken the slice yet.
     expected: usize,
+    /// The use by which it is overdue, if it is idle.
+    due: Option<u64>,
 }
 
 impl Entry {
+    const ABSENT: Self = Self { content: Content::Absent, expected: 0, due: None };
+
     /// Whether it is decoded and no worker expects it.
     fn is_unexpected(&self) -> bool {
         self.expected == 0 && matches!(self.content, Content::Ready { .. })
@@ -85,6 +95,10 @@ pub(crate) enum Lookup {
 #[derive(Debug, Default)]
 pub(crate) struct DecodeCache {
     state: Mutex<State>,
+    /// The memory of idle slices, to look at without the lock.
+    idle_bytes: AtomicU64,
+    /// The slices that are being collected for later scans, at most.
+    collecting: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +106,8 @@ struct State {
     entries: BTreeMap<SliceKey, Entry>,
     /// The memory of the decoded slices that no worker expects. Queries may hold some of it.
     unexpected_bytes: u64,
+    uses: Uses,
+    idle: IdleSlices,
 }
 
 impl State {
@@ -127,7 +143,8 @@ impl DecodeCache {
     /// Notes that a worker was handed the chunk and will take the slice, or drop the claim.
     pub(crate) fn expect(&self, key: SliceKey) {
         let mut state = self.lock();
-        state.entries.entry(key).or_insert(Entry { content: Content::Absent, expected: 0 });
+        self.leave_idle(&mut state, key);
+        state.entries.entry(key).or_insert(Entry::ABSENT);
         state.change(key, |entry| {
             entry.expected += 1;
             ((), Keep::Yes)
@@ -158,7 +175,7 @@ impl DecodeCache {
             Some(Entry { content: Content::Decoding(ended), .. }) => {
                 Lookup::Decoding(Arc::clone(ended).notified_owned())
             }
-            Some(Entry { content: Content::Absent, expected }) => {
+            Some(Entry { content: Content::Absent, expected, .. }) => {
                 Lookup::Absent { others: expected.saturating_sub(1) }
             }
             None => Lookup::Absent { others: 0 },
@@ -198,7 +215,9 @@ impl DecodeCache {
 
     /// Removes a decoded slice unless workers expect it. The caller drops it, not under a lock.
     pub(crate) fn remove_unexpected(&self, key: SliceKey) -> Option<Slice> {
-        let removed = self.lock().change(key, |entry| match entry.is_unexpected() {
+        let mut state = self.lock();
+        self.leave_idle(&mut state, key);
+        let removed = state.change(key, |entry| match entry.is_unexpected() {
             true => ((), Keep::No),
             false => ((), Keep::Yes),
         });

@@ -56,3 +56,140 @@ fn an_abandoned_decoding_leaves_nothing_when_no_worker_expects_it() {
     drop(decoding);
     assert!(cache.lock().entries.is_empty());
 }
+
+fn key(chunk: u32) -> SliceKey {
+    SliceKey { chunk: ChunkIndex(chunk), ..KEY }
+}
+
+/// Uses a slice of 100 bytes as scans do: it is expected, decoded if it is not there, taken, and needed no more.
+fn use_slice(cache: &Arc<DecodeCache>, key: SliceKey, has_room: impl FnOnce(u64) -> bool) {
+    cache.expect(key);
+    if let Some(decoding) = cache.begin(key) {
+        decoding.finish(Slice::from([]), 100);
+    }
+    assert!(cache.taken(key));
+    match cache.retire(key) {
+        Retired::UsedBefore { due } if has_room(due) => cache.keep_idle(key, due),
+        _ => drop(cache.remove_unexpected(key)),
+    }
+}
+
+/// Makes room as the owner of the cache does, for at most `slices_max` idle slices.
+fn makes_room(cache: &DecodeCache, due: u64, slices_max: u64) -> bool {
+    while cache.idle_bytes() >= 100 * slices_max {
+        let Some(other) = cache.first_to_drop(Some(due)) else { return false };
+        cache.remove_unexpected(other.key);
+    }
+    true
+}
+
+#[test]
+fn a_slice_is_idle_from_its_second_use_on() {
+    let cache = Arc::new(DecodeCache::default());
+    use_slice(&cache, KEY, |_| true);
+    assert!(cache.idle_bytes() == 0 && cache.lock().entries.is_empty());
+    use_slice(&cache, KEY, |_| true);
+    assert_eq!((cache.idle_bytes(), cache.unexpected_bytes()), (100, 100));
+    cache.expect(KEY);
+    assert_eq!(cache.idle_bytes(), 0, "a worker expects it");
+    assert!(cache.first_to_drop(None).is_none());
+    assert!(cache.taken(KEY));
+    assert_eq!(cache.retire(KEY), Retired::UsedBefore { due: 5 });
+}
+
+#[test]
+fn of_slices_that_are_used_in_turn_a_part_stays() {
+    let cache = Arc::new(DecodeCache::default());
+    for round in 0..10 {
+        let before: Vec<_> = cache.lock().idle_keys();
+        for chunk in 0..12 {
+            use_slice(&cache, key(chunk), |due| makes_room(&cache, due, 5));
+        }
+        let after = cache.lock().idle_keys();
+        assert!(round < 1 || after.len() == 5, "{after:?}");
+        assert!(round < 3 || after == before, "{before:?}, {after:?}");
+    }
+}
+
+#[test]
+fn slices_that_are_overdue_give_way_and_others_do_not() {
+    let cache = Arc::new(DecodeCache::default());
+    let uses = |chunks: std::ops::Range<u32>| {
+        chunks.for_each(|chunk| use_slice(&cache, key(chunk), |due| makes_room(&cache, due, 3)));
+    };
+    (0..3).for_each(|_| uses(0..3));
+    (0..2).for_each(|_| uses(10..12));
+    assert_eq!(cache.lock().idle_keys(), [0, 1, 2].map(key), "it is too soon");
+    (0..6).for_each(|_| uses(10..13));
+    assert_eq!(cache.lock().idle_keys(), [10, 11, 12].map(key));
+}
+
+#[test]
+fn a_scan_that_decodes_for_itself_collects_what_was_used_before() {
+    let cache = Arc::new(DecodeCache::default());
+    let array: ArrayRef = Arc::new(arrow_array::Int64Array::from(vec![1, 2, 3]));
+    let use_alone = |announced: &mut Vec<SliceKey>| {
+        let mut own_use = cache.use_alone(KEY);
+        (0..2).for_each(|_| own_use.add(&array));
+        own_use.end(|key| announced.push(key));
+    };
+    let mut announced = Vec::new();
+    use_alone(&mut announced);
+    assert!(announced.is_empty() && cache.lock().entries.is_empty(), "the first use");
+    use_alone(&mut announced);
+    assert_eq!(announced, [KEY]);
+    assert_eq!(cache.idle_bytes(), 24, "the same buffer twice");
+    use_alone(&mut announced);
+    assert_eq!(announced, [KEY], "it is there");
+    cache.remove_unexpected(KEY);
+
+    let mut given_up = cache.use_alone(KEY);
+    given_up.add(&array);
+    assert!(given_up.due().is_some());
+    assert_eq!(cache.stop_collecting().len(), 1);
+    given_up.add(&array);
+    assert!(given_up.due().is_none());
+    given_up.end(|_| panic!("it was given up"));
+    assert_eq!(Arc::strong_count(&array), 1);
+}
+
+#[test]
+fn idle_bytes_are_those_of_the_slices_that_are_idle() {
+    let cache = Arc::new(DecodeCache::default());
+    let mut random = coscan_core::SplitMix64(7);
+    let (mut expected, mut decodings) = (Vec::new(), Vec::new());
+    for _ in 0..20_000 {
+        let key = key(random.below(6) as u32);
+        match random.below(8) {
+            0 | 1 => {
+                cache.expect(key);
+                expected.push(key);
+            }
+            2 if expected.contains(&key) => decodings.extend(cache.begin(key)),
+            3 if !decodings.is_empty() => {
+                let at = random.below(decodings.len() as u64) as usize;
+                let decoding = decodings.swap_remove(at);
+                match random.below(3) {
+                    0 => drop(decoding),
+                    _ => decoding.finish(Slice::from([]), 1 + random.below(100)),
+                }
+            }
+            4 if !expected.is_empty() => {
+                let at = random.below(expected.len() as u64) as usize;
+                cache.taken(expected.swap_remove(at));
+            }
+            5 => {
+                if let Retired::UsedBefore { due } = cache.retire(key) {
+                    cache.keep_idle(key, due);
+                }
+            }
+            6 => drop(cache.remove_unexpected(key)),
+            _ => cache.use_alone(key).end(|_| ()),
+        }
+        let state = cache.lock();
+        let idle = state.entries.values().filter(|entry| entry.due.is_some());
+        assert_eq!(cache.idle_bytes(), idle.map(Entry::unexpected_bytes).sum::<u64>());
+        let all = state.entries.values().map(Entry::unexpected_bytes);
+        assert_eq!(state.unexpected_bytes, all.sum::<u64>());
+    }
+}

@@ -12,7 +12,7 @@ use coscan_runtime::ScanStream;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::storage::stores::{MeteredStore, StoreMetrics};
 use coscan_runtime::storage::table::{FileOptions, ParquetTable, TableFile};
-use coscan_runtime::{BufferManager, Options, ScanError};
+use coscan_runtime::{BufferManager, ManagerReport, Options, ScanError};
 use coscan_testing::{Faults, parquet_file};
 use futures::TryStreamExt;
 use object_store::memory::InMemory;
@@ -230,16 +230,20 @@ pub(crate) async fn until(is_so: impl Fn() -> bool) {
 pub(crate) async fn assert_free(manager: &BufferManager) {
     assert_idle(manager).await;
     manager.evict_unneeded();
-    assert_eq!(manager.report().pool_held_bytes, 0);
+    let report = manager.report();
+    assert_eq!((report.pool_held_bytes, report.decoded_bytes), (0, 0));
 }
 
-/// Asserts that the manager holds nothing but pages once the loads in flight have ended.
+/// Asserts that the manager holds nothing but pages and idle columns once the loads in flight have ended.
 pub(crate) async fn assert_idle(manager: &BufferManager) {
     until(|| manager.report().loads_in_flight == 0).await;
+    // What was kept decoded goes with its file, which is released in steps.
+    let is_idle = |report: ManagerReport| report.decoded_bytes == report.decoded_idle_bytes;
+    until(|| is_idle(manager.report())).await;
     let report = manager.report();
     assert_eq!(
-        (report.scans, report.chunks_in_use, report.decoded_bytes, report.operator_bytes),
-        (0, 0, 0, 0),
+        (report.scans, report.chunks_in_use, report.operator_bytes),
+        (0, 0, 0),
         "{report:?}"
     );
     assert!(report.held_bytes_max <= report.memory_bytes, "{report:?}");

@@ -1,0 +1,260 @@
+//! Idle slices: no scan needs them, but they stay decoded for later scans while memory is free.
+//!
+//! A slice stays if it was used before. Its next use is expected after as long a pause as the one before its last use. It is
+//! overdue once twice that pause has passed. Overdue slices are given up first, then those that are overdue last. So of a
+//! table that is too large and is read again and again, a part stays, where "least recently used first" would keep nothing
+//! until it is used. Time is counted in uses of slices.
+//!
+//! A scan that decodes a column for itself, batch by batch, collects the arrays for later scans ([`OwnUse`]) if the slice was
+//! used before. That costs nothing but memory, and nothing at all for a scan that stops early.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use arrow::array::ArrayData;
+use arrow_array::{Array, ArrayRef};
+
+use super::{CachedSlice, DecodeCache, Decoding, Entry, Keep, Slice, SliceKey, State};
+use crate::tables::registry::FileId;
+
+/// The uses that are remembered at least, and half of those at most: about 100 bytes for each.
+const USES_REMEMBERED: usize = 1 << 16;
+
+/// The last uses of slices.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    /// The number of uses so far.
+    count: u64,
+    recent: BTreeMap<SliceKey, u64>,
+    /// Those that were remembered before `recent` was full.
+    earlier: BTreeMap<SliceKey, u64>,
+}
+
+impl Uses {
+    /// The use by which a slice is overdue if it is used now; `None` if it was not used before.
+    fn due(&self, key: SliceKey) -> Option<u64> {
+        let last = self.last(key)?;
+        Some(self.count + 2 * (self.count - last))
+    }
+
+    fn last(&self, key: SliceKey) -> Option<u64> {
+        self.recent.get(&key).or_else(|| self.earlier.get(&key)).copied()
+    }
+
+    /// Notes a use. Returns the use by which it is overdue.
+    fn note(&mut self, key: SliceKey) -> Option<u64> {
+        self.count += 1;
+        let due = self.due(key);
+        if self.recent.len() >= USES_REMEMBERED {
+            self.earlier = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(key, self.count);
+        due
+    }
+}
+
+/// A slice that no scan needs any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Retired {
+    /// It is not decoded, expected by a worker, or idle already.
+    Not,
+    /// This was its first use, as far as is remembered.
+    New,
+    /// It was used before. It is overdue by the use `due`.
+    UsedBefore { due: u64 },
+}
+
+/// The idle slices, and those that are being collected.
+#[derive(Debug, Default)]
+pub(super) struct IdleSlices {
+    by_due: BTreeSet<(u64, SliceKey)>,
+    collections: Vec<Weak<Collection>>,
+    /// The number of uses when [`DecodeCache::unused_since_last`] was last called.
+    looked: u64,
+}
+
+/// The arrays of a slice so far; `None` once they were given up.
+type Collection = Mutex<Option<Vec<ArrayRef>>>;
+
+impl DecodeCache {
+    /// The memory of idle slices in bytes.
+    pub(crate) fn idle_bytes(&self) -> u64 {
+        self.idle_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes that no scan needs a slice any more, if it is decoded and no worker expects it.
+    pub(crate) fn retire(&self, key: SliceKey) -> Retired {
+        let mut state = self.lock();
+        let State { entries, uses, .. } = &mut *state;
+        let is_unneeded = |entry: &&Entry| entry.is_unexpected() && entry.due.is_none();
+        if entries.get(&key).filter(is_unneeded).is_none() {
+            return Retired::Not;
+        }
+        uses.note(key).map_or(Retired::New, |due| Retired::UsedBefore { due })
+    }
+
+    /// Keeps a slice that no scan needs for later scans, if it is still decoded and no worker expects it.
+    pub(crate) fn keep_idle(&self, key: SliceKey, due: u64) {
+        let mut state = self.lock();
+        let is_unneeded = |entry: &Entry| entry.is_unexpected() && entry.due.is_none();
+        if !state.entries.get(&key).is_some_and(is_unneeded) {
+            return;
+        }
+        let idle = state.change(key, |entry| {
+            entry.due = Some(due);
+            (entry.unexpected_bytes(), Keep::Yes)
+        });
+        if let Some((bytes, _)) = idle {
+            state.idle.by_due.insert((due, key));
+            self.idle_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins a use of a slice by a scan that decodes it for itself.
+    pub(crate) fn use_alone(self: &Arc<Self>, key: SliceKey) -> OwnUse {
+        let mut state = self.lock();
+        let due = state.uses.due(key);
+        let arrays = due.map(|_| Arc::new(Mutex::new(Some(Vec::new()))));
+        let collections = &mut state.idle.collections;
+        if let Some(arrays) = &arrays {
+            collections.retain(|collection| collection.strong_count() > 0);
+            collections.push(Arc::downgrade(arrays));
+            self.collecting.store(collections.len(), Ordering::Relaxed);
+        }
+        OwnUse { cache: Arc::clone(self), key, due, arrays }
+    }
+
+    /// The idle slice to drop first; `None` if there is none, or it is overdue earlier than `due`.
+    pub(crate) fn first_to_drop(&self, due: Option<u64>) -> Option<CachedSlice> {
+        let state = self.lock();
+        let first = state.idle.by_due.first().filter(|(overdue, _)| *overdue < state.uses.count);
+        let last = state.idle.by_due.last().filter(|(last, _)| due.is_none_or(|due| *last > due));
+        let &(_, key) = first.or(last)?;
+        Some(CachedSlice { key, bytes: state.entries[&key].unexpected_bytes() })
+    }
+
+    /// Notes that a slice is not idle: it may be dropped like others.
+    pub(crate) fn wake(&self, key: SliceKey) {
+        self.leave_idle(&mut self.lock(), key);
+    }
+
+    /// Gives up what scans have collected so far. The caller drops it, not under a lock.
+    pub(crate) fn stop_collecting(&self) -> Vec<ArrayRef> {
+        if self.collecting.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
+        let mut state = self.lock();
+        let collections = std::mem::take(&mut state.idle.collections);
+        self.collecting.store(0, Ordering::Relaxed);
+        drop(state);
+        let collections = collections.iter().filter_map(Weak::upgrade);
+        collections.filter_map(|collection| lock(&collection).take()).flatten().collect()
+    }
+
+    /// The idle slices of a file.
+    pub(crate) fn idle_of(&self, file: FileId) -> Vec<SliceKey> {
+        let first = SliceKey { file, chunk: coscan_core::ChunkIndex(0), column: 0 };
+        let state = self.lock();
+        let entries = state.entries.range(first..).take_while(|(key, _)| key.file == file);
+        entries.filter(|(_, entry)| entry.due.is_some()).map(|(&key, _)| key).collect()
+    }
+
+    /// The idle slices that were not used since the last call.
+    pub(crate) fn unused_since_last(&self) -> Vec<SliceKey> {
+        let mut state = self.lock();
+        let State { uses, idle, .. } = &mut *state;
+        let since = std::mem::replace(&mut idle.looked, uses.count);
+        let is_unused = |key: &SliceKey| uses.last(*key).is_none_or(|last| last <= since);
+        idle.by_due.iter().map(|(_, key)| *key).filter(is_unused).collect()
+    }
+
+    pub(super) fn leave_idle(&self, state: &mut State, key: SliceKey) {
+        let left = state.change(key, |entry| {
+            let due = entry.due.take();
+            (due.map(|due| (due, entry.unexpected_bytes())), Keep::Yes)
+        });
+        if let Some((Some((due, bytes)), _)) = left {
+            state.idle.by_due.remove(&(due, key));
+            self.idle_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Claims a slice that a scan has decoded for itself; `None` if it is decoded already.
+    fn begin_collected(self: &Arc<Self>, key: SliceKey) -> Option<Decoding> {
+        self.lock().entries.entry(key).or_insert(Entry::ABSENT);
+        self.begin(key)
+    }
+}
+
+#[cfg(test)]
+impl State {
+    /// The idle slices, in order.
+    pub(super) fn idle_keys(&self) -> Vec<SliceKey> {
+        let idle = self.entries.iter().filter(|(_, entry)| entry.due.is_some());
+        idle.map(|(&key, _)| key).collect()
+    }
+}
+
+/// A use of a slice by a scan that decodes it for itself.
+#[derive(Debug)]
+pub(crate) struct OwnUse {
+    cache: Arc<DecodeCache>,
+    key: SliceKey,
+    due: Option<u64>,
+    /// The arrays so far, if they are collected for later scans.
+    arrays: Option<Arc<Collection>>,
+}
+
+impl OwnUse {
+    /// The use by which the slice is overdue, if its arrays are collected.
+    pub(crate) fn due(&self) -> Option<u64> {
+        self.due.filter(|_| self.arrays.is_some())
+    }
+
+    /// Collects the next array.
+    pub(crate) fn add(&mut self, array: &ArrayRef) {
+        let Some(arrays) = &self.arrays else { return };
+        match &mut *lock(arrays) {
+            Some(arrays) => arrays.push(Arc::clone(array)),
+            None => self.due = None,
+        }
+    }
+
+    /// Gives up what was collected.
+    pub(crate) fn stop(&mut self) {
+        self.arrays = None;
+    }
+
+    /// Notes the use, which has come to the end of the slice. What was collected stays for later scans. `announce` is called
+    /// before they can find it.
+    pub(crate) fn end(self, announce: impl FnOnce(SliceKey)) {
+        let Self { cache, key, arrays, .. } = self;
+        let due = cache.lock().uses.note(key);
+        let arrays = arrays.and_then(|arrays| lock(&arrays).take());
+        let (Some(due), Some(arrays)) = (due, arrays) else { return };
+        let Some(decoding) = cache.begin_collected(key) else { return };
+        announce(key);
+        let bytes = buffer_bytes(&arrays);
+        decoding.finish(Slice::from(arrays), bytes);
+        cache.keep_idle(key, due);
+    }
+}
+
+/// The memory of arrays that may refer to the same buffers.
+fn buffer_bytes(arrays: &[ArrayRef]) -> u64 {
+    fn add(data: &ArrayData, buffers: &mut BTreeMap<usize, u64>) {
+        let nulls = data.nulls().map(|nulls| nulls.buffer());
+        for buffer in data.buffers().iter().chain(nulls) {
+            buffers.insert(buffer.data_ptr().as_ptr() as usize, buffer.capacity() as u64);
+        }
+        data.child_data().iter().for_each(|child| add(child, buffers));
+    }
+    let mut buffers = BTreeMap::new();
+    arrays.iter().for_each(|array| add(&array.to_data(), &mut buffers));
+    buffers.values().sum()
+}
+
+fn lock(collection: &Collection) -> MutexGuard<'_, Option<Vec<ArrayRef>>> {
+    collection.lock().unwrap_or_else(PoisonError::into_inner)
+}
