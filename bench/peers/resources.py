@@ -1,6 +1,7 @@
 """What processes have used: processor time, peak memory, bytes read. Linux only."""
 
 import os
+import time
 from dataclasses import dataclass
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -30,13 +31,16 @@ def machine_busy_s() -> float:
     return (user + nice + system + irq + softirq + stolen) / CLOCK_TICKS
 
 
+def cpu_s(pids: list[int]) -> float:
+    """Processor time that these processes have used, all of their threads included."""
+    # The clock of a process, as clock_getcpuclockid(3) makes it of the number: /proc counts in ticks of 10 ms.
+    return sum(time.clock_gettime(~pid << 3 | 2) for pid in pids)
+
+
 def use_of(pids: list[int]) -> Use:
     """What these processes have used until now, all of their threads included."""
-    total = Use()
+    total = Use(cpu_s(pids))
     for pid in pids:
-        with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        total.cpu_s += (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
         with open(f"/proc/{pid}/io") as file:
             counters = dict(line.split(": ") for line in file.read().splitlines())
         total.device_bytes += int(counters["read_bytes"])
