@@ -1,123 +1,131 @@
 """The cases: which queries run when. Pure: the same arguments give the same plan on every machine."""
 
 import math
-from dataclasses import dataclass, field
 
+import dashboard
 import queries
-from queries import Query, Random
+import tpch
+from plan import Plan, Settings
+from queries import CONSTANTS, Query, Random, Scan
 
 STREAMS = 16
 QUERIES_PER_STREAM = 4
 STREAM_COUNTS = (1, 4, 16)
-LOADS = (0.5, 0.8, 1.0, 1.5)
+LOADS = (0.25, 0.5, 0.8, 1.0, 1.5, 3.0)
 ALONE = (1, 6, 3, 18)
+REPETITIONS = 3
 SMALL_CLIENTS = 16
 SMALL_QUERIES = 512
+REFRESHES = 10
+OWN_PERCENT = 5
+"""How probable it is, in percent, that a query of `streams-own-constants` has constants of its own."""
 
 # Seconds between the starts of two streams for each unit of scale: a tenth of the longest scan, as in `bench streams`.
 STAGGER_S = 0.03
 
-
-@dataclass(frozen=True)
-class Settings:
-    """What plans depend on."""
-    scale: float
-    seed: int
-    quick: bool
-    keys: tuple[int, int]
-    """The smallest and the largest l_orderkey."""
-    rate: float = 0.0
-    """Queries per second that DuckDB sustains in a closed loop, for `open-loop`."""
+# Phases that the figures know by name.
+TIMES_ALONE = "one at a time"
+FIRST_REFRESH, LATER_REFRESHES = "first refresh", "later refreshes"
 
 
-@dataclass
-class Plan:
-    """What a worker runs; the fields are those of its job."""
-    queries: list[Query] = field(default_factory=list)
-    warmup: list[int] = field(default_factory=list)
-    phases: list[dict] = field(default_factory=list)
-    _positions: dict[Query, int] = field(default_factory=dict)
-
-    def position(self, query: Query) -> int:
-        """The place of a query in the list, to which it is added if it is new."""
-        if query not in self._positions:
-            self._positions[query] = len(self.queries)
-            self.queries.append(query)
-        return self._positions[query]
-
-    def warm(self, warmup: list[Query]) -> None:
-        self.warmup += [self.position(query) for query in warmup]
-
-    def phase(self, name: str, streams: list[list[Query]], starts: list[float]) -> None:
-        """Streams of queries; each stream begins at its time and runs its queries one after another."""
-        self.phases.append({"name": name, "streams": [
-            [[start if index == 0 else None, self.position(query)] for index, query in enumerate(stream)]
-            for stream, start in zip(streams, starts)]})
-
-    def job(self) -> dict:
-        listed = [{"name": query.name, "sql": query.sql} for query in self.queries]
-        return {"queries": listed, "warmup": self.warmup, "phases": self.phases}
+def random_of(settings: Settings, *place: int) -> Random:
+    """Random numbers of their own for each place in a plan."""
+    random = Random(settings.seed)
+    for number in place:
+        random = Random(random.next() + number)
+    return random
 
 
-def scan_streams(settings: Settings) -> list[list[Query]]:
+def scan_streams(settings: Settings) -> list[list[Scan]]:
     """16 streams of 4 scans."""
     random = Random(settings.seed)
     return [[queries.scan(random, settings.keys) for _ in range(QUERIES_PER_STREAM)] for _ in range(STREAMS)]
 
 
-def streams_cached(settings: Settings) -> Plan:
-    plan = streams_slow_device(settings)
-    plan.warm(queries.warm_scans(settings.keys))
+def streams(settings: Settings, own_percent: int, warm: bool = True) -> Plan:
+    """The scans, of which so many percent, at random, have constants of their own."""
+    plan, random = Plan(), random_of(settings, own_percent)
+
+    def constants(index: int) -> dict[str, str]:
+        if random.below(100) >= own_percent:
+            return CONSTANTS
+        plan.own_constants += 1
+        return queries.own_constants(index)
+
+    drawn = [[one.query(constants(first + index)) for index, one in enumerate(stream)]
+             for first, stream in zip(range(0, STREAMS * QUERIES_PER_STREAM, QUERIES_PER_STREAM),
+                                      scan_streams(settings))]
+    if warm:
+        plan.warm(queries.warm_scans(settings.keys))
+    plan.phase("streams", drawn, [STAGGER_S * settings.scale * index for index in range(STREAMS)])
     return plan
 
 
-def streams_slow_device(settings: Settings) -> Plan:
-    """No warm-up: everything comes from the device."""
-    plan = Plan()
-    plan.phase("streams", scan_streams(settings), [STAGGER_S * settings.scale * index for index in range(STREAMS)])
+def dashboard_refreshes(settings: Settings) -> Plan:
+    """All panels at once, again and again; a file arrives before each refresh but the first. No warm-up."""
+    plan = Plan(goes_on=True)
+    for refresh in range(2 if settings.quick else REFRESHES):
+        plan.phase(LATER_REFRESHES if refresh else FIRST_REFRESH, [[panel] for panel in dashboard.panels(refresh)],
+                   months=dashboard.MONTHS_AT_FIRST + refresh)
     return plan
 
 
-def tpch(settings: Settings) -> Plan:
+def tpch_streams(settings: Settings) -> Plan:
     plan = Plan()
-    all_queries = [queries.tpch(number, settings.scale) for number in range(1, 23)]
-    plan.warm(all_queries)
+    plan.warm([tpch.validation(number, settings.scale) for number in range(1, 23)])
     for count in STREAM_COUNTS[:2] if settings.quick else STREAM_COUNTS:
-        # Stream k has the same order in all phases.
-        orders = [Random(settings.seed + index).shuffled(all_queries) for index in range(count)]
-        plan.phase(phase_of_streams(count), orders, [0.0] * count)
+        plan.phase(phase_of_streams(count), [tpch_stream(settings, count, index) for index in range(count)])
     return plan
+
+
+def tpch_stream(settings: Settings, count: int, index: int) -> list[Query]:
+    """All queries of TPC-H. Stream k has the same order in all phases, and other parameters."""
+    random = random_of(settings, count, index)
+    return [tpch.drawn(number, random, settings.scale)
+            for number in Random(settings.seed + index).shuffled(range(1, 23))]
 
 
 def open_loop(settings: Settings) -> Plan:
+    """The scans alone, then as they arrive: those of `streams-cached`, over other keys in each phase."""
     plan = Plan()
     plan.warm(queries.warm_scans(settings.keys))
-    scans = [query for stream in scan_streams(settings) for query in stream]
-    for load in LOADS[1::2] if settings.quick else LOADS:
+    scans = [one for stream in scan_streams(settings) for one in stream]
+
+    def moved(place: int) -> list[Query]:
+        random = random_of(settings, place)
+        return [one.moved(random, settings.keys).query() for one in scans]
+
+    plan.phase(TIMES_ALONE, [moved(0)], alone=True)
+    for place, load in enumerate(LOADS[1::3] if settings.quick else LOADS, start=1):
         random = Random(settings.seed)
         arrivals, now = [], 0.0
         for _ in scans:
             arrivals.append(now)
             now -= math.log(random.unit()) / (load * settings.rate)
-        plan.phase(phase_of_load(load), [[query] for query in random.shuffled(scans)], arrivals)
+        plan.phase(phase_of_load(load), [[query] for query in random.shuffled(moved(place))], arrivals)
     return plan
 
 
 def small(settings: Settings) -> Plan:
     random = Random(settings.seed)
     each = SMALL_QUERIES // SMALL_CLIENTS // (4 if settings.quick else 1)
-    streams = [[queries.small(random, settings.scale) for _ in range(each)] for _ in range(SMALL_CLIENTS)]
+    drawn = [[queries.small(random, settings.scale) for _ in range(each)] for _ in range(SMALL_CLIENTS)]
     plan = Plan()
-    plan.warm(list({query.name: query for stream in streams for query in stream}.values()))
-    plan.phase("small", streams, [0.0] * SMALL_CLIENTS)
+    plan.warm(list({query.name: query for stream in drawn for query in stream}.values()))
+    plan.phase("small", drawn)
     return plan
 
 
 def alone(settings: Settings) -> Plan:
-    plan = Plan()
-    stream = [queries.tpch(number, settings.scale) for number in ALONE]
-    plan.warm(stream)
-    plan.phase("alone", [stream * (1 if settings.quick else 3)], [0.0])
+    """Four queries in turn, each time with other parameters."""
+    plan, random, stream = Plan(), Random(settings.seed), []
+    plan.warm([tpch.validation(number, settings.scale) for number in ALONE])
+    for number in ALONE * (1 if settings.quick else REPETITIONS):
+        query = tpch.drawn(number, random, settings.scale)
+        while query in stream:
+            query = tpch.drawn(number, random, settings.scale)
+        stream.append(query)
+    plan.phase("alone", [stream])
     return plan
 
 
@@ -130,6 +138,13 @@ def phase_of_load(load: float) -> str:
 
 
 PLANS = {
-    "streams-cached": streams_cached, "streams-slow-device": streams_slow_device, "tpch": tpch,
-    "open-loop": open_loop, "small": small, "alone": alone,
+    "streams-cached": lambda settings: streams(settings, 0),
+    "streams-own-constants": lambda settings: streams(settings, OWN_PERCENT),
+    "streams-distinct": lambda settings: streams(settings, 100),
+    "streams-slow-device": lambda settings: streams(settings, 0, warm=False),
+    "dashboard": dashboard_refreshes,
+    "tpch": tpch_streams,
+    "open-loop": open_loop,
+    "small": small,
+    "alone": alone,
 }

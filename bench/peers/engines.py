@@ -1,9 +1,4 @@
-"""The engines, each as its users run it with several clients in one machine. Runs in a worker process.
-
-An engine opens the tables when it is made. `client()` gives a function that runs a statement and returns its whole
-result in the engine's own form, for one thread; `rows()` makes tuples of that, outside of what is timed. `pids` are
-the processes whose resources count.
-"""
+"""The engines, each as its users run it with several clients in one machine. Runs in a worker process."""
 
 import ctypes
 import os
@@ -13,25 +8,12 @@ import subprocess
 import threading
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
+
+from engine import Engine, Setup
 
 # Loaded here: between fork and exec a process should do little.
 LIBC = ctypes.CDLL(None)
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What every engine gets."""
-    files: dict[str, str]
-    """The Parquet file of each table."""
-    memory_bytes: int
-    cores: int
-    scratch: str
-    """A folder for temporary files."""
-    coscan: str
-    """The binary `coscan`."""
-    pool_bytes: int | None
-    """coscan's memory for stored pages; by default half of its memory."""
 
 
 def columns_to_rows(table) -> list[tuple]:
@@ -44,16 +26,19 @@ def end_with_parent() -> None:
     LIBC.prctl(1, signal.SIGKILL)
 
 
-class Coscan:
+class Coscan(Engine):
     """A server, and a connection of the PostgreSQL protocol for each client."""
 
-    def __init__(self, setup: Setup):
+    def __init__(self, setup: Setup, share_results: str):
         import psycopg
         self._psycopg = psycopg
+        self._share_results = share_results
+        # A folder is listed by each query, as the other engines do. By default, REFRESH TABLE has to be said.
+        self._settings = "-c coscan.refresh_interval=0s" if setup.folders else ""
         arguments = [setup.coscan, "serve", "--insecure", "--listen-postgres", "127.0.0.1:0", "--log-level", "error",
                      "--memory-bytes", str(setup.memory_bytes), "--stop-grace", "1s"]
-        for name, file in setup.files.items():
-            arguments += ["--table", f"{name}={file}"]
+        for name, location in (setup.files | setup.folders).items():
+            arguments += ["--table", f"{name}={location}"]
         if setup.pool_bytes:
             arguments += ["--pool-bytes", str(setup.pool_bytes)]
         self._server = subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
@@ -72,22 +57,23 @@ class Coscan:
         raise RuntimeError(f"coscan serve ended: {''.join(said)}")
 
     def client(self) -> Callable[[str], object]:
+        return self._connected(self._share_results)
+
+    def client_alone(self) -> Callable[[str], object]:
+        return self._connected("false")
+
+    def _connected(self, share_results: str) -> Callable[[str], object]:
         connection = self._psycopg.connect(
             host="127.0.0.1", port=self._port, user="anyone", dbname="coscan", autocommit=True, prepare_threshold=None,
-            # Rounds repeat queries, which would cost nothing with results that are shared.
-            options="-c coscan.share_results=off")
+            options=f"-c coscan.share_results={share_results} {self._settings}")
         return lambda sql: connection.execute(sql).fetchall()
-
-    @staticmethod
-    def rows(result) -> list[tuple]:
-        return result
 
     def close(self) -> None:
         self._server.send_signal(signal.SIGTERM)
         self._server.wait(timeout=60)
 
 
-class DuckDb:
+class DuckDb(Engine):
     """One database in memory with a view of each file, and a cursor for each client."""
 
     def __init__(self, setup: Setup):
@@ -98,21 +84,19 @@ class DuckDb:
         self._connection.execute("SET GLOBAL parquet_metadata_cache = true")
         for name, file in setup.files.items():
             self._connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{file}')")
-        self.pids = [os.getpid()]
+        for name, folder in setup.folders.items():
+            self._connection.execute(f"CREATE VIEW {name} AS SELECT * FROM "
+                                     f"read_parquet('{folder}/**/*.parquet', hive_partitioning = true)")
 
     def client(self) -> Callable[[str], object]:
         cursor = self._connection.cursor()
         return lambda sql: cursor.execute(sql).fetchall()
 
-    @staticmethod
-    def rows(result) -> list[tuple]:
-        return result
-
     def close(self) -> None:
         self._connection.close()
 
 
-class ChDb:
+class ChDb(Engine):
     """ClickHouse in the process: one database in memory, and a connection for each client."""
 
     def __init__(self, setup: Setup):
@@ -126,7 +110,9 @@ class ChDb:
         self._first = chdb.connect(self._address)
         for name, file in setup.files.items():
             self._first.query(f"CREATE TABLE {name} ENGINE = File(Parquet, '{file}')")
-        self.pids = [os.getpid()]
+        for name, folder in setup.folders.items():
+            # A table would list its files once.
+            self._first.query(f"CREATE VIEW {name} AS SELECT * FROM file('{folder}/**/*.parquet', Parquet)")
 
     def client(self) -> Callable[[str], object]:
         # Statements on one connection wait for each other; those on connections of their own run side by side.
@@ -148,18 +134,23 @@ class ChDb:
         self._first.close()
 
 
-class DataFusion:
+class DataFusion(Engine):
     """One session of Apache DataFusion's Python package for all clients."""
 
     def __init__(self, setup: Setup):
         import datafusion
+        import pyarrow
         runtime = (datafusion.RuntimeEnvBuilder().with_disk_manager_specified(setup.scratch)
                    .with_greedy_memory_pool(setup.memory_bytes))
         config = datafusion.SessionConfig().with_target_partitions(setup.cores)
         self._context = datafusion.SessionContext(config, runtime)
         for name, file in setup.files.items():
             self._context.register_parquet(name, file)
-        self.pids = [os.getpid()]
+        if setup.folders:
+            # It keeps lists of files, too, for ever by default.
+            self._context.sql("SET datafusion.runtime.list_files_cache_limit = '0K'").collect()
+        for name, folder in setup.folders.items():
+            self._context.register_parquet(name, folder, table_partition_cols=[(setup.partition, pyarrow.string())])
 
     def client(self) -> Callable[[str], object]:
         return lambda sql: self._context.sql(sql).collect()
@@ -168,8 +159,10 @@ class DataFusion:
     def rows(result) -> list[tuple]:
         return [row for batch in result for row in columns_to_rows(batch)]
 
-    def close(self) -> None:
-        pass
 
-
-ENGINES = {"coscan": Coscan, "duckdb": DuckDb, "chdb": ChDb, "datafusion": DataFusion}
+ENGINES = {
+    "coscan": partial(Coscan, share_results="true"),
+    "coscan-no-results": partial(Coscan, share_results="false"),
+    "coscan-running": partial(Coscan, share_results="running"),
+    "duckdb": DuckDb, "chdb": ChDb, "datafusion": DataFusion,
+}

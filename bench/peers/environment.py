@@ -7,9 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
+import dashboard
 from options import ROOT, cache
 from queries import TABLES
 
@@ -73,6 +75,18 @@ def tables(coscan: Path, scale: float, folder: Path) -> dict[str, str]:
         server.terminate()
         server.communicate()
     return files
+
+
+def by_month(executable: Path, lineitem: str, scale: float) -> list[str]:
+    """The files of the dashboard, made of lineitem if they are missing: in a folder that Hive would read."""
+    folder = cache() / f"peers/{dashboard.TABLE}-sf{scale:g}"
+    if not folder.exists():
+        tell("writes lineitem by month …")
+        with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+            subprocess.run([executable, "-B", HERE / "by_month.py", lineitem, unfinished, *dashboard.MONTHS], check=True)
+            os.rename(unfinished, folder)
+            os.mkdir(unfinished)  # Which is removed.
+    return [str(folder / f"{dashboard.PARTITION}={month}/lineitem.parquet") for month in dashboard.MONTHS]
 
 
 def facts(executable: Path, coscan: Path, lineitem: str) -> dict:

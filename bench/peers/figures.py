@@ -1,8 +1,15 @@
 """The figures of each case: numbers of runs, medians over rounds, factors beside coscan's."""
 
+import itertools
 import math
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from cases import LOADS, TIMES_ALONE, phase_of_load
+
+PATIENCE = 5
+"""Waiting is fine while the 95th percentile of latency is within so many times the mean time alone."""
 
 
 @dataclass
@@ -19,15 +26,15 @@ class Figure:
     def median(self, engine: str) -> float | None:
         return statistics.median(self.values[engine]) if self.values.get(engine) else None
 
-    def factor(self, engine: str) -> float | None:
-        """The median relative to coscan's."""
-        own, base = self.median(engine), self.median("coscan")
-        return own / base if own is not None and base else None
+    def factor(self, engine: str, base: str = "coscan") -> float | None:
+        """The median relative to coscan's, or to that of another engine."""
+        own, other = self.median(engine), self.median(base)
+        return own / other if own is not None and other else None
 
-    def overlaps(self, engine: str) -> bool:
+    def overlaps(self, engine: str, base: str = "coscan") -> bool:
         """Whether some round of coscan's was as good as one of the engine's, or the other way round."""
-        own, base = self.values[engine], self.values["coscan"]
-        return min(own) <= max(base) and min(base) <= max(own)
+        own, other = self.values[engine], self.values[base]
+        return min(own) <= max(other) and min(other) <= max(own)
 
 
 class Phase:
@@ -36,12 +43,12 @@ class Phase:
     def __init__(self, phase: dict, queries: list[str]):
         self.used = phase["used"]
         self.failed = any(error for stream in phase["streams"] for *_, error in stream)
-        self.streams = [[(queries[query], begin, end) for query, begin, end, _ in stream]
+        self.streams = [[(queries[query], begin, end, cpu_s) for query, begin, end, cpu_s, _ in stream]
                         for stream in phase["streams"]]
-        self.latencies = sorted(end - begin for stream in self.streams for _, begin, end in stream)
+        self.latencies = sorted(end - begin for stream in self.streams for _, begin, end, _ in stream)
 
     def total_s(self) -> float:
-        return max(end for stream in self.streams for _, _, end in stream)
+        return max(end for stream in self.streams for _, _, end, _ in stream)
 
     def stream_s(self) -> float:
         """The average time of a stream."""
@@ -61,7 +68,12 @@ class Phase:
 
     def query_ms(self, name: str) -> float:
         """The median time of a query."""
-        return statistics.median(end - begin for stream in self.streams for query, begin, end in stream
+        return statistics.median(end - begin for stream in self.streams for query, begin, end, _ in stream
+                                 if query == name) * 1000
+
+    def query_cpu_ms(self, name: str) -> float:
+        """The median processor time of a query, in a phase of one stream."""
+        return statistics.median(cpu_s for stream in self.streams for query, _, _, cpu_s in stream
                                  if query == name) * 1000
 
     def cpu_s(self) -> float:
@@ -88,63 +100,92 @@ CPU = ("processor time", "s", Phase.cpu_s, False)
 PEAK = ("peak memory", "MB", Phase.peak_mb, False)
 DEVICE = ("read from the device", "MB", Phase.device_mb, False)
 CALLS = ("read by read calls", "MB", Phase.call_mb, False)
-HIGHER_IS_BETTER = (RATE[0],)
+REFRESH = ("time until all panels are there", "s", Phase.total_s, True)
 
 FIGURES = {
     "streams-cached": (STREAM, TOTAL, CPU, CALLS, PEAK),
+    "streams-own-constants": (STREAM, TOTAL, CPU, CALLS, PEAK),
+    "streams-distinct": (STREAM, TOTAL, CPU, CALLS, PEAK),
     "streams-slow-device": (STREAM, TOTAL, CPU, DEVICE, CALLS, PEAK),
+    "dashboard": (REFRESH, CPU, DEVICE, CALLS, PEAK),
     "tpch": (TOTAL, STREAM_BESIDE_TOTAL, CPU, PEAK),
     "open-loop": (MEDIAN, MEAN, P95, CPU, PEAK),
     "small": (RATE, MEDIAN, P95, CPU, PEAK),
     "alone": (CPU, PEAK),
 }
 
+Rounds = dict[str, list[list[Phase]]]
+"""The rounds of each engine: in each, the phases of one name."""
 
-def phases_of(results: dict, case: str, name: str) -> dict[str, list[Phase]]:
-    """The runs of a phase by engine: only of engines that never failed in it."""
+
+def rounds_of(results: dict, case: str, name: str) -> Rounds:
+    """The phases of this name: only of engines that never failed in one."""
     measured = results["cases"][case]
-    found = {engine: [] for engine in results["options"]["engines"]}
-    failed = set()
+    found, failed = {engine: [] for engine in results["options"]["engines"]}, set()
     for run in measured["runs"]:
-        phases = [Phase(phase, measured["queries"]) for phase in run.get("phases", []) if phase["name"] == name]
-        if not phases or phases[0].failed:
+        phases = [Phase(phase, measured["queries"]) for phase in run["phases"] if phase["name"] == name]
+        found[run["engine"]].append(phases)
+        if not phases or any(phase.failed for phase in phases):
             failed.add(run["engine"])
-        else:
-            found[run["engine"]].append(phases[0])
-    return {engine: [] if engine in failed else phases for engine, phases in found.items()}
+    return {engine: [] if engine in failed else rounds for engine, rounds in found.items()}
+
+
+def values_of(rounds: Rounds, value: Callable[[Phase], float]) -> dict[str, list[float]]:
+    """The value of each round: the median of its phases, of which most cases have one."""
+    return {engine: [statistics.median(map(value, phases)) for phases in own] for engine, own in rounds.items()}
 
 
 def figures(results: dict, case: str) -> list[Figure]:
     """The rows of a case, phase after phase."""
     measured, rows = results["cases"][case], []
     for name in measured["phases"]:
-        runs = phases_of(results, case, name)
+        rounds = rounds_of(results, case, name)
         prefix = f"{name}, " if len(measured["phases"]) > 1 else ""
         if case == "alone":
-            rows += query_figures(results, case, name, summary=True)
-        one_stream = all(len(phase.streams) == 1 for phases in runs.values() for phase in phases)
-        for label, unit, value, summary in FIGURES[case]:
+            rows += query_figures(results, case, name, with_cpu=True)
+        one_stream = all(len(phase.streams) == 1 for own in rounds.values() for phases in own for phase in phases)
+        for label, unit, value, summary in (MEAN,) if name == TIMES_ALONE else FIGURES[case]:
             if one_stream and label == STREAM[0]:
                 continue  # It is the total time.
-            values = {engine: [value(phase) for phase in phases] for engine, phases in runs.items()}
-            rows.append(Figure(case, prefix + label, unit, summary, values))
+            rows.append(Figure(case, prefix + label, unit, summary, values_of(rounds, value)))
+    return rows + ([highest_rate(results, case)] if case == "open-loop" else [])
+
+
+def query_figures(results: dict, case: str, phase: str, with_cpu: bool = False) -> list[Figure]:
+    """The time of each query in a phase; with processor time, these times are in the first table of the page."""
+    rounds, rows = rounds_of(results, case, phase), []
+    ran = next((own[0][0] for own in rounds.values() if own), None)
+    names = {name for stream in ran.streams for name, *_ in stream} if ran else set()
+    for name in (name for name in dict.fromkeys(results["cases"][case]["queries"]) if name in names):
+        rows.append(Figure(case, name, "ms", with_cpu, values_of(rounds, lambda one: one.query_ms(name))))
+        if with_cpu:
+            values = values_of(rounds, lambda one: one.query_cpu_ms(name))
+            rows.append(Figure(case, f"{name}, processor time", "ms", False, values))
     return rows
 
 
-def query_figures(results: dict, case: str, phase: str, summary: bool = False) -> list[Figure]:
-    """The time of each query in a phase."""
-    runs = phases_of(results, case, phase)
-    ran = next((phases[0] for phases in runs.values() if phases), None)
-    names = {name for stream in ran.streams for name, *_ in stream} if ran else set()
-    ordered = [name for name in results["cases"][case]["queries"] if name in names]
-    return [Figure(case, name, "ms", summary,
-                   {engine: [one.query_ms(name) for one in phases] for engine, phases in runs.items()})
-            for name in ordered]
+def highest_rate(results: dict, case: str) -> Figure:
+    """The highest of the loads, as a rate, up to which nobody waits too long; 0 if there is none."""
+    measured = results["cases"][case]
+    loads = [load for load in LOADS if phase_of_load(load) in measured["phases"]]
+    alone = rounds_of(results, case, TIMES_ALONE)
+    loaded = [rounds_of(results, case, phase_of_load(load)) for load in loads]
+
+    def rate(time_alone: Phase, phases: list[Phase]) -> float:
+        fine = itertools.takewhile(lambda pair: pair[1].p95_ms() <= PATIENCE * time_alone.mean_ms(),
+                                   zip(loads, phases))
+        return max((load for load, _ in fine), default=0.0) * measured["rate"]
+
+    values = {engine: [rate(first[0], [phases[0] for phases in others])
+                       for first, *others in zip(alone[engine], *(rounds[engine] for rounds in loaded))]
+              for engine in alone}
+    return Figure(case, f"highest rate with a 95th percentile within {PATIENCE} × the mean time alone", "1/s", False,
+                  values)
 
 
 def other_load(results: dict, case: str) -> tuple[float, float]:
     """The share of the processors that other processes took during a case: on average, and in the worst run."""
-    used = [phase["used"] for run in results["cases"][case]["runs"] for phase in run.get("phases", [])]
+    used = [phase["used"] for run in results["cases"][case]["runs"] for phase in run["phases"]]
     cores = results["machine"]["cores"]
     shares = [one["other_cpu_s"] / (one["wall_s"] * cores) for one in used]
     wall_s = sum(one["wall_s"] for one in used)

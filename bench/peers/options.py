@@ -5,33 +5,50 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ENGINES = ("coscan", "duckdb", "chdb", "datafusion")
-CASES = ("streams-cached", "streams-slow-device", "tpch", "open-loop", "small", "alone")
+ENGINES = ("coscan", "coscan-no-results", "coscan-running", "duckdb", "chdb", "datafusion")
+CASES = ("streams-cached", "streams-own-constants", "streams-distinct", "streams-slow-device", "dashboard", "tpch",
+         "open-loop", "small", "alone")
 
 DESCRIPTION = """\
 Measures coscan beside DuckDB, chDB (ClickHouse in a process) and DataFusion's Python package: the same Parquet files,
 the same queries, the same limit of memory, in turn on this machine. Compares all answers. Writes a
 page with the results.
 
+engines:
+  coscan               as it is by default: queries share reads, decoding, and results, which are kept
+  coscan-no-results    coscan.share_results = false: reads and decoding only; what queries that all differ get
+  coscan-running       coscan.share_results = running: results of queries that run at the same time
+  duckdb, chdb, datafusion
+
 cases:
-  streams-cached       16 streams of 4 scans of lineitem, files in the page cache
-  streams-slow-device  the same from a device of 200 MB/s, little memory for files (needs root: a control group)
-  tpch                 the 22 queries of TPC-H in 1, 4 and 16 streams
-  open-loop            scans that arrive at random, at 0.5 to 1.5 times the rate that DuckDB sustains
-  small                512 small queries from 16 clients
-  alone                four queries of TPC-H, one at a time
+  streams-cached         16 streams of 4 scans of lineitem, files in the page cache; filters are the same, ranges of
+                         keys differ
+  streams-own-constants  the same, a query in twenty with constants of its own
+  streams-distinct       the same, no two queries with a filter or an expression in common: no result can be shared
+  streams-slow-device    streams-cached from a device of 200 MB/s, little memory for files (needs root: a control
+                         group)
+  dashboard              14 aggregations at once, refreshed each time that one of 40 files has arrived; on the slow
+                         device, if there is one
+  tpch                   the 22 queries of TPC-H in 1, 4 and 16 streams, parameters at random
+  open-loop              scans that arrive at random, at 0.25 to 3 times the rate that DuckDB sustains
+  small                  512 small queries from 16 clients
+  alone                  four queries of TPC-H, one at a time, parameters at random
+
+Each load, number of streams and round has processes of its own, and coscan is warmed up without shared results: nobody
+profits from what the benchmark itself repeats.
 """
 
 EPILOG = """\
 What it needs: Linux, Python 3.11 or newer with venv, PyPI (about 350 MB, once), and Rust, unless --coscan names a
-binary. What it leaves: a Python environment (1.1 GB) and the tables (0.4 GB at scale 1), in the user's cache folder.
-How long it takes: about 18 minutes at scale 1 with 3 rounds on two cores, without the build. Nothing else should run
+binary. What it leaves: a Python environment (1.1 GB) and the tables (0.5 GB at scale 1), in the user's cache folder.
+How long it takes: about MINUTES minutes at scale 1 with 3 rounds on two cores, without the build. Nothing else should run
 on the machine: the page states how much else did. The exit code is 1 if answers differ or a query fails.
 
 examples:
   bench/peers/run                                        everything, at scale 1
-  bench/peers/run --quick --scale 0.05 --page try.md     a minute: does it work here?
+  bench/peers/run --quick --scale 0.05 --page try.md     two minutes: does it work here?
   bench/peers/run --cases streams-cached,alone --engines duckdb --json results.json --page try.md
+  bench/peers/run --cases dashboard --engines coscan-no-results,duckdb --page try.md
   bench/peers/run --report-only results.json             write the page again from results
 """
 

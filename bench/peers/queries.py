@@ -1,18 +1,19 @@
-"""The texts of queries, and their draws. Equal seeds give equal queries."""
+"""Scans and small queries, and their draws. Equal seeds give equal queries."""
 
-import re
-from dataclasses import dataclass
-
-from options import ROOT
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
-TPCH = ROOT / "crates/coscan-bench/queries/tpch"
 
 
 @dataclass(frozen=True)
 class Query:
+    """A statement, and what tables and failures call it: the same for other constants."""
     name: str
     sql: str
+    refresh: int = 0
+    """Equal statements of different refreshes of a dashboard have different answers, since a file has arrived."""
 
 
 class Random:
@@ -34,11 +35,18 @@ class Random:
         """A number from 0 to `limit - 1`."""
         return self.next() * limit >> 64
 
+    def between(self, low: int, high: int) -> int:
+        """A number from `low` to `high`."""
+        return low + self.below(high - low + 1)
+
+    def choose(self, items: Sequence):
+        return items[self.below(len(items))]
+
     def unit(self) -> float:
         """A number above 0 and at most 1."""
         return (self.below(2**53) + 1) / 2**53
 
-    def shuffled(self, items: list) -> list:
+    def shuffled(self, items: Sequence) -> list:
         items = list(items)
         for last in range(len(items) - 1, 0, -1):
             other = self.below(last + 1)
@@ -47,53 +55,73 @@ class Random:
 
 
 FAST = """\
-SELECT sum(l_extendedprice * l_discount) AS revenue
+SELECT sum(l_extendedprice * {discount}) AS revenue
 FROM lineitem
-WHERE l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01'
-  AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24{keys}"""
+WHERE l_shipdate >= DATE '{since}' AND l_shipdate < DATE '{until}'
+  AND {discount} BETWEEN {low} AND {high} AND l_quantity < {quantity}{keys}"""
 
 SLOW = """\
 SELECT l_returnflag, l_linestatus, sum(l_quantity) AS sum_qty, sum(l_extendedprice) AS sum_base_price,
-  sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price,
-  sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge,
+  sum(l_extendedprice * ({one} - l_discount)) AS sum_disc_price,
+  sum(l_extendedprice * ({one} - l_discount) * ({one} + l_tax)) AS sum_charge,
   avg(l_quantity) AS avg_qty, avg(l_extendedprice) AS avg_price, avg(l_discount) AS avg_disc, count(*) AS count_order
 FROM lineitem
-WHERE l_shipdate <= DATE '1998-09-02'{keys}
+WHERE l_shipdate <= DATE '{shipped}'{keys}
 GROUP BY l_returnflag, l_linestatus
 ORDER BY l_returnflag, l_linestatus"""
 
 PERCENTS = (1, 10, 50, 100)
 
+# Those of TPC-H's validation run, and of the papers.
+CONSTANTS = {"discount": "l_discount", "low": "0.05", "high": "0.07", "quantity": "24", "since": "1994-01-01",
+             "until": "1995-01-01", "one": "1", "shipped": "1998-09-02"}
 
-def scan(random: Random, keys: tuple[int, int]) -> Query:
-    """TPC-H Q6 (F) or Q1 (S) over 1, 10, 50 or 100 % of lineitem, at a random place."""
-    letter, template = (("F", FAST), ("S", SLOW))[random.below(2)]
-    percent = PERCENTS[random.below(len(PERCENTS))]
-    condition = ""
-    if percent < 100:
+
+def own_constants(index: int) -> dict[str, str]:
+    """Constants that no other index below 64 has, nor has [`CONSTANTS`]: about as many rows, of the same columns.
+
+    A discount is a whole number of cents up to 10, of which no 64 ranges differ: the column is shifted by a whole
+    number, as in the product. Decimals have the scale of the columns, so that no engine needs wider ones. Whole
+    numbers, since ClickHouse computes with floats, which add these exactly enough."""
+    shift, later = 25 + index, timedelta(days=1 + index)
+    return {"discount": f"(l_discount + {shift}.00)", "low": f"{shift}.05", "high": f"{shift}.07",
+            "quantity": f"23.{1 + index:02}", "since": str(date(1994, 1, 1) + later),
+            "until": str(date(1995, 1, 1) + later), "one": f"{shift}.00", "shipped": str(date(1998, 9, 2) - later)}
+
+
+@dataclass(frozen=True)
+class Scan:
+    """TPC-H Q6 (F) or Q1 (S) over 1, 10, 50 or 100 % of lineitem."""
+    letter: str
+    percent: int
+    low: int
+    high: int
+
+    def moved(self, random: Random, keys: tuple[int, int]) -> "Scan":
+        """The same over keys at a random place."""
+        if self.percent == 100:
+            return self
         total = keys[1] - keys[0] + 1
-        read = max(1, (total * percent + 50) // 100)
+        read = max(1, (total * self.percent + 50) // 100)
         low = keys[0] + random.below(total - read + 1)
-        condition = f"\n  AND l_orderkey BETWEEN {low} AND {low + read - 1}"
-    return Query(f"{letter}-{percent:02}", template.format(keys=condition))
+        return replace(self, low=low, high=low + read - 1)
+
+    def query(self, constants: dict[str, str] = CONSTANTS) -> Query:
+        keys = f"\n  AND l_orderkey BETWEEN {self.low} AND {self.high}" if self.percent < 100 else ""
+        template = FAST if self.letter == "F" else SLOW
+        return Query(f"{self.letter}-{self.percent:02}", template.format(keys=keys, **constants))
+
+
+def scan(random: Random, keys: tuple[int, int]) -> Scan:
+    """A scan at random."""
+    letter, percent = random.choose("FS"), random.choose(PERCENTS)
+    return Scan(letter, percent, *keys).moved(random, keys)
 
 
 def warm_scans(keys: tuple[int, int]) -> list[Query]:
     """Scans that read all rows and columns that other scans do."""
     whole = f"\n  AND l_orderkey BETWEEN {keys[0]} AND {keys[1]}"
-    return [Query("F-100", FAST.format(keys="")), Query("S-100", SLOW.format(keys=whole))]
-
-
-def tpch(number: int, scale: float) -> Query:
-    """A query of TPC-H with the parameters of the validation run, which its comments state."""
-    text = (TPCH / f"q{number:02}.sql").read_text()
-    for name, value in re.findall(r"^-- (\{\w+\}): (.*)$", text, re.MULTILINE):
-        if value.endswith(" / scale factor"):
-            value = f"{float(value.split()[0]) / scale:f}"
-        text = text.replace(name, value)
-    # Constants, since ClickHouse computes with floats, where 0.06 + 0.01 is below 0.07.
-    text = text.replace("0.06 - 0.01 AND 0.06 + 0.01", "0.05 AND 0.07")
-    return Query(f"Q{number}", re.sub(r"^--.*\n", "", text, flags=re.MULTILINE).strip())
+    return [Query("F-100", FAST.format(keys="", **CONSTANTS)), Query("S-100", SLOW.format(keys=whole, **CONSTANTS))]
 
 
 def small(random: Random, scale: float) -> Query:

@@ -1,23 +1,12 @@
 """The page docs/peers.md, made of the results of a session."""
 
 import cases
+from comparisons import NO_RESULTS, lowest_sentence, rivals, what_results_give, where_others_win
+from descriptions import PURPOSES, how, rounds
 from figures import Figure, figures, other_load, query_figures
-from words import (TITLES, lowest_sentence, number, percent, several, summary_table, table, where_others_win,
-                   wrapped)
+from words import TITLES, number, percent, several, summary_table, table, wrapped
 
 FAILURES_SHOWN = 20
-
-PURPOSES = {
-    "streams-cached": "Many scans of one table at the same time, with nothing to wait for but processors: what sharing "
-                      "of decoding is worth.",
-    "streams-slow-device": "The same scans where the device is slow and memory holds a part of the data: what sharing "
-                           "of reads is worth.",
-    "tpch": "Queries with joins, one after another and side by side: what happens as more users come.",
-    "open-loop": "Queries that arrive whether or not earlier ones have ended, as in a service: how long users wait.",
-    "small": "Lookups and small aggregates, for which there is little to share: what a server and its scheduler cost.",
-    "alone": "One query at a time, where nothing can be shared: how fast the engine itself is.",
-}
-
 
 def page(results: dict) -> str:
     """The page as Markdown."""
@@ -28,11 +17,13 @@ def page(results: dict) -> str:
     one_stream = query_figures(results, "tpch", cases.phase_of_streams(1)) if "tpch" in measured else []
     lines = ["# coscan beside other engines", "", *introduction(results), "", "## Summary", "",
              *summary(results, times), ""]
+    if NO_RESULTS in engines:
+        lines += ["## What shared results give", "", *what_results_give(times), ""]
     for case, content in results["cases"].items():
         lines += [f"## {case}", "", wrapped(PURPOSES[case]), ""]
-        if "left_out" in content:
+        if "runs" not in content:
             lines += [wrapped("Left out: reads cannot be limited on this machine for all engines alike "
-                              f"({content['left_out']})."), ""]
+                              f"({content['unlimited']})."), ""]
             continue
         lines += [wrapped(how(results, case)), "", *case_tables(results, case, rows[case], one_stream), ""]
     others = [figure for case in measured for figure in rows[case] if not figure.summary]
@@ -50,9 +41,14 @@ def introduction(results: dict) -> list[str]:
     options = results["options"]
     engines, scale = options["engines"], options["scale"]
     how_run = {
-        "coscan": "**coscan**: `coscan serve`, a connection of the PostgreSQL protocol (psycopg) for each client. Its "
-                  "processor time and memory are those of the server and of the client process together. It shares "
-                  "reads and decoding, but no results (`SET coscan.share_results = off`), since rounds repeat queries.",
+        "coscan": "**coscan**: `coscan serve` as it is by default, a connection of the PostgreSQL protocol (psycopg) "
+                  "for each client. Queries share reads, decoding and the results of chunks of equal aggregations, "
+                  "with queries that run at the same time and with earlier ones. Its processor time and memory are "
+                  "those of the server and of the client process together.",
+        "coscan-no-results": "**coscan-no-results**: the same with `SET coscan.share_results = false`: queries that "
+                             "run at the same time share reads and decoding only.",
+        "coscan-running": "**coscan-running**: the same with `SET coscan.share_results = running`: results, too, but "
+                          "only of queries that run at the same time.",
         "duckdb": "**DuckDB**: one database in memory in the client's process, views over `read_parquet`, a cursor for "
                   "each client, `parquet_metadata_cache` on.",
         "chdb": "**chDB**: ClickHouse in the client's process, tables of the engine `File(Parquet)`, a connection for "
@@ -60,19 +56,22 @@ def introduction(results: dict) -> list[str]:
         "datafusion": "**DataFusion**: Apache DataFusion's Python package, one session for all clients, "
                       "`sql(…).collect()`.",
     }
-    why = ("coscan lets queries that run at the same time share reads and decoding. This page shows where that pays "
-           "beside other engines, and where it does not.")
+    why = ("coscan lets queries share reads and decoding, and the results of aggregations that they have in common. "
+           "This page shows where that pays beside other engines, and where it does not.")
     text = (f"Each engine runs the same queries on the same Parquet files on one machine: TPC-H at scale {scale:g}, "
             f"{number(sum(results['bytes'].values()) / 1e6)} MB, made by coscan (row groups of 131,072 rows, "
             "Snappy). All may use all "
             f"{results['machine']['cores']} cores and {number(options['memory_bytes'] / 1e9)} GB of memory. Other "
-            "settings are defaults. Each client is a thread of its own. Each run is a process of its own; engines take "
-            "turns, round after round.")
+            "settings are defaults. Each client is a thread of its own. Engines take turns, round after round.")
     medians = f"medians of {rounds(options['rounds'])}" if options["rounds"] > 1 else "from one round"
     lines = [wrapped(why), "", wrapped(text), "", *listed([how_run[engine] for engine in engines]), "", wrapped(
         "Start-up is not measured. Except on the slow device, files are in the page cache, and each engine has run "
         "each kind of query once (coscan then has the data in its own pool). A time ends when the client has the whole "
-        f"result. Numbers are {medians}; in parentheses is the factor to coscan's."), "",
+        f"result. Numbers are {medians}; in parentheses is the factor to coscan's."), "", wrapped(
+        "Nobody profits from what the benchmark itself repeats: each load, each number of streams and each round runs "
+        "in a process of its own, which starts without results; coscan's warm-up keeps none; and a query that is "
+        "repeated has other parameters, but for the panels of a dashboard. What shared results gain here is what the "
+        "queries of one case have in common."), "",
         "Repeat it with:", "", "```sh", results["command"], "```", ""]
     if options["quick"]:
         lines += ["**This was a quick run, to see that everything works. It measures little.**", ""]
@@ -90,45 +89,14 @@ def introduction(results: dict) -> list[str]:
     return lines
 
 
-def rounds(count: int) -> str:
-    return "one round" if count == 1 else f"{count} rounds"
-
-
 def summary(results: dict, times: list[Figure]) -> list[str]:
     engines = results["options"]["engines"]
-    return [wrapped("Time as a factor of coscan's: lower is better, above 1 is slower than coscan. The lowest of each "
-                    "row is bold. " + lowest_sentence(times, engines)), "", *summary_table(times, engines)]
-
-
-def how(results: dict, case: str) -> str:
-    """How a case is run, with this session's numbers."""
-    options, content = results["options"], results["cases"][case]
-    count = sum(map(len, next((run["phases"][0]["streams"] for run in content["runs"] if run.get("phases")), [])))
-    pool = number(options["slow_pool_bytes"] / 1e6)
-    streams = ("16 streams of 4 queries, each stream's one after another: TPC-H Q6 or Q1 over 1, 10, 50 or 100 % of "
-               f"`lineitem`, drawn with seed {options['seed']} as `coscan bench streams` draws them. Streams start "
-               f"{number(cases.STAGGER_S * options['scale'] * 1000)} ms apart.")
-    interval = options["slow_pool_bytes"] / options["bandwidth"] * 1000
-    return {
-        "streams-cached": streams + " Read calls are served by the page cache.",
-        "streams-slow-device": (
-            f"{streams} A control group ({content.get('limiter')}) lets each engine read "
-            f"{number(options['bandwidth'] / 1e6)} MB/s. Nothing is read before. To stand for data larger than memory, "
-            f"coscan's pool is {pool} MB, and the page cache, which serves the others, is emptied of the table every "
-            f"{number(interval)} ms, in which the device delivers {pool} MB. "
-            "Decoded columns, which coscan shares, are in its peak memory."),
-        "tpch": (f"The 22 queries with the parameters of the validation run, in an order of its own for each stream. "
-                 f"{rounds(content['rounds']).capitalize()}: this case takes the longest."),
-        "open-loop": (
-            f"The {count} queries of `streams-cached`, each from a client of its own, at random times (Poisson "
-            f"arrivals, the same for all engines). Load 1 is {number(content.get('rate'))} queries per second: what "
-            "DuckDB sustained in `streams-cached`. Latency counts from the arrival, waiting included."),
-        "small": (f"{count} queries from 16 clients, one after another each: a row of `customer` by its key; groups of "
-                  "1,000 customers; an aggregate of 1,000 parts, and of the supplies of 100 parts; all at random "
-                  "places."),
-        "alone": "Each query runs three times in turn with the others; the median counts." if not options["quick"]
-                 else "Each query runs once.",
-    }[case]
+    compared = ["coscan", *rivals(engines)]
+    text = ("Time as a factor of coscan's: lower is better, above 1 is slower than coscan. The lowest of each row is "
+            "bold, coscan's variants aside: " + lowest_sentence(times, compared))
+    if NO_RESULTS in engines:
+        text += " With coscan-no-results in coscan's place: " + lowest_sentence(times, [NO_RESULTS, *compared[1:]])
+    return [wrapped(text), "", *summary_table(times, engines, compared)]
 
 
 def case_tables(results: dict, case: str, rows: list[Figure], one_stream: list[Figure]) -> list[str]:
@@ -160,11 +128,12 @@ def not_compared(engines: list[str]) -> list[str]:
         "Servers of ClickHouse or DuckDB, and results sent over a network: coscan's clients pay for a protocol here, "
         "the others' do not.",
         "Large results, writing, object stores, several machines, and memory too small for joins.",
-        "Shared or cached results, which none of the engines uses here.",
     ]
+    if "chdb" in engines:
+        items.append("ClickHouse's cache of whole results (`use_query_cache`), which is off by default.")
     if "duckdb" in engines:
         items.append("DuckDB's cache of local files (`cache_local_files`), which is off by default.")
-    items.append("This is not a result of TPC-H: its rules for parameters, updates and audits are not followed." +
+    items.append("This is not a result of TPC-H: its rules for updates, streams and audits are not followed." +
                  (" chDB's Q8 divides by a float, since its quotients of decimals have too few digits." if "chdb" in
                   engines else ""))
     return listed(items)
@@ -175,7 +144,7 @@ def machine(results: dict) -> list[str]:
     names = {"coscan": f"coscan {versions['coscan']}", "duckdb": f"DuckDB {versions['duckdb']}",
              "chdb": f"chDB {versions['chdb']} (ClickHouse {versions['clickhouse']})",
              "datafusion": f"DataFusion for Python {versions['datafusion']}"}
-    used = [names[engine] for engine in results["options"]["engines"]]
+    used = [names[engine] for engine in results["options"]["engines"] if engine in names]
     return listed([
         f"{found['cpu']}, {found['cores']} cores, {number(found['memory_bytes'] / 1e9)} GB of memory, a disk that is "
         f"{found['disk']}, {found['kernel']}. Load before the first run: {found['load_before']:.2f}.",

@@ -1,13 +1,11 @@
-"""Words made of numbers: how a number is written, and who wins where."""
+"""Words made of numbers: how numbers, tables and lists are written."""
 
 from figures import Figure
 
-TITLES = {"coscan": "coscan", "duckdb": "DuckDB", "chdb": "chDB", "datafusion": "DataFusion"}
+TITLES = {"coscan": "coscan", "coscan-no-results": "coscan-no-results", "coscan-running": "coscan-running",
+          "duckdb": "DuckDB", "chdb": "chDB", "datafusion": "DataFusion"}
 
 WIDTH = 120
-
-# Medians closer than this are about equal.
-EQUAL = 0.05
 
 
 def number(value: float | None) -> str:
@@ -74,76 +72,19 @@ def table(figures: list[Figure], engines: list[str], first: str = "") -> list[st
     return lines
 
 
-def summary_table(figures: list[Figure], engines: list[str]) -> list[str]:
-    """Factors of times, the lowest in bold."""
+def summary_table(figures: list[Figure], engines: list[str], compared: list[str]) -> list[str]:
+    """Factors of times, the lowest of those compared in bold."""
     lines = ["| case | figure | " + " | ".join(TITLES[engine] for engine in engines) + " | coscan's median |",
              "|---|---|" + "---:|" * (len(engines) + 1)]
     for figure in figures:
         factors = {engine: figure.factor(engine) for engine in engines}
-        lowest = min((factor for factor in factors.values() if factor is not None), default=None)
+        lowest = min((factors[engine] for engine in compared if factors[engine] is not None), default=None)
         cells = []
         for engine, factor in factors.items():
             # An engine that finished has no factor where coscan failed.
             missing = "failed" if figure.median(engine) is None else "–"
             text = missing if factor is None else factor_text(factor)
-            cells.append(f"**{text}**" if factor is not None and factor == lowest else text)
+            cells.append(f"**{text}**" if factor is not None and factor == lowest and engine in compared else text)
         lines.append(f"| [`{figure.case}`](#{figure.case}) | {figure.label} | {' | '.join(cells)} "
                      f"| {with_unit(figure, 'coscan')} |")
-    return lines
-
-
-def lowest_sentence(figures: list[Figure], engines: list[str]) -> str:
-    """Who has the lowest time in how many rows."""
-    counts = {engine: 0 for engine in engines}
-    compared = 0
-    for figure in figures:
-        medians = {engine: figure.median(engine) for engine in engines if figure.median(engine) is not None}
-        if medians:
-            counts[min(medians, key=medians.get)] += 1
-            compared += 1
-    parts = [f"{TITLES[engine]}'s in {count}" for engine, count in counts.items()]
-    return f"Of {compared} rows, the lowest time is {several(parts)}."
-
-
-def win_line(figure: Figure, engine: str) -> str:
-    rounds = len(figure.values[engine])
-    doubt = " (rounds overlap)" if rounds > 1 and figure.overlaps(engine) else ""
-    return (f"- `{figure.case}`, {figure.label}: {TITLES[engine]} {with_unit(figure, engine)}, coscan "
-            f"{with_unit(figure, 'coscan')}, factor {figure.factor(engine):.2f}{doubt}.")
-
-
-def wins(figures: list[Figure], engines: list[str]) -> list[tuple[float, Figure, str]]:
-    """Figures in which another engine's median is below coscan's by more than what is about equal, best first."""
-    found = [(figure.factor(engine), figure, engine) for figure in figures for engine in engines
-             if engine != "coscan" and figure.factor(engine) is not None and figure.factor(engine) < 1 - EQUAL]
-    return sorted(found, key=lambda win: win[0])
-
-
-def where_others_win(times: list[Figure], others: list[Figure], queries: list[Figure], engines: list[str]) -> list[str]:
-    """The section: times, then processor time and memory, then how many of TPC-H's queries."""
-    lines = []
-    faster = wins(times, engines)
-    if faster:
-        lines += ["Times of the first table that are more than "
-                  f"{percent(EQUAL)} below coscan's, lowest factor first:", ""]
-        lines += [win_line(figure, engine) for _, figure, engine in faster]
-    else:
-        lines.append(f"No time of another engine is more than {percent(EQUAL)} below coscan's in the first table.")
-    if any("overlap" in line for line in lines):
-        lines += ["", "Where rounds overlap, the difference is within what rounds differ by."]
-    close = [f"`{figure.case}`, {figure.label}: {TITLES[engine]} {figure.factor(engine):.2f}"
-             for figure in times for engine in engines
-             if engine != "coscan" and figure.factor(engine) is not None and abs(figure.factor(engine) - 1) <= EQUAL]
-    if close:
-        lines += ["", wrapped(f"About as fast as coscan (within {percent(EQUAL)}): " + "; ".join(close) + ".")]
-    for engine in engines:
-        known = [figure for figure in queries if figure.factor(engine) is not None]
-        if engine != "coscan" and known:
-            names = [figure.label for figure in known if figure.factor(engine) < 1 - EQUAL]
-            lines += ["", wrapped(f"In one stream of TPC-H, {TITLES[engine]} is faster than coscan in {len(names)} of "
-                                  f"{len(known)} queries" + (f": {several(names)}." if names else "."))]
-    for label, what in (("processor time", "Less processor time"), ("peak memory", "Less memory at the peak")):
-        less = wins([figure for figure in others if figure.label.endswith(label)], engines)
-        if less:
-            lines += ["", f"{what} than coscan:", ""] + [win_line(figure, engine) for _, figure, engine in less]
     return lines

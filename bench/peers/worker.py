@@ -3,8 +3,8 @@
 A job has `queries` (name and SQL), `warmup` (positions of queries to run before anything is measured) and `phases`,
 each with `streams`: lists of [due, position]. A stream runs its queries one after another; a query with a due time,
 in seconds from the start of the phase, does not start before, and its latency counts from then. Others count from
-their start. `worker.py facts FILE`
-prints what only the installed packages know.
+their start. Before a phase, files of the job's `months` arrive until so many are there as the phase says.
+`worker.py facts FILE` prints what only the installed packages know.
 """
 
 import json
@@ -34,7 +34,15 @@ class Answers:
             self.differences.append(f"{name}: two runs differ: {found}")
 
 
-def run_stream(client, stream, queries, phase_start: float, done: list) -> None:
+def arrive(months: list[list[str]], count: int) -> None:
+    """Links so many files, of [source, target], into the folder of a table, unless they are there."""
+    for source, target in months[:count]:
+        if not os.path.exists(target):
+            os.makedirs(os.path.dirname(target))
+            os.link(source, target)
+
+
+def run_stream(engine, client, stream, queries, phase_start: float, done: list) -> None:
     """Runs the queries of a stream; appends a record and the result of each to `done`."""
     for due, position in stream:
         started = time.monotonic()
@@ -43,11 +51,13 @@ def run_stream(client, stream, queries, phase_start: float, done: list) -> None:
             counted_from = phase_start + due
             time.sleep(max(0.0, counted_from - started))
         record = {"query": position, "result": None, "error": None}
+        cpu_before_s = resources.cpu_s(engine.pids)
         try:
             record["result"] = client(queries[position]["sql"])
         except Exception as error:  # An engine may refuse a query; the page says so, and the others go on.
             record["error"] = f"{type(error).__name__}: {error}"[:400]
-        record |= {"from_s": counted_from - phase_start, "end_s": time.monotonic() - phase_start}
+        record |= {"from_s": counted_from - phase_start, "end_s": time.monotonic() - phase_start,
+                   "cpu_s": resources.cpu_s(engine.pids) - cpu_before_s}
         done.append(record)
 
 
@@ -58,7 +68,7 @@ def run_phase(engine, clients, phase, queries, answers: Answers) -> dict:
     resources.reset_peak(engine.pids)
     before, busy_before, measured_from = resources.use_of(engine.pids), resources.machine_busy_s(), time.monotonic()
     phase_start = time.monotonic() + START_DELAY_S
-    threads = [threading.Thread(target=run_stream, args=(client, stream, queries, phase_start, records))
+    threads = [threading.Thread(target=run_stream, args=(engine, client, stream, queries, phase_start, records))
                for client, stream, records in zip(clients, streams, done)]
     for thread in threads:
         thread.start()
@@ -72,8 +82,10 @@ def run_phase(engine, clients, phase, queries, answers: Answers) -> dict:
         if record["error"] is None:
             name = queries[record["query"]]["name"]
             answers.add(record["query"], name, engine.rows(record["result"]))
-    lists = [[[r["query"], round(r["from_s"], 6), round(r["end_s"], 6), r["error"]] for r in records]
-             for records in done]
+    # What the engine used during a query is what the query used, if no other ran.
+    one = len(streams) == 1
+    lists = [[[r["query"], round(r["from_s"], 6), round(r["end_s"], 6), round(r["cpu_s"], 6) if one else None,
+               r["error"]] for r in records] for records in done]
     return {"name": phase["name"], "used": used, "streams": lists}
 
 
@@ -82,19 +94,28 @@ def run(job: dict) -> dict:
         # Before the engine exists, so that all of its threads and processes are limited, too.
         with open(job["cgroup_procs"], "w") as file:
             file.write(str(os.getpid()))
+    queries, answers, clients, phases = job["queries"], Answers(), [], []
+    arrive(job["months"], job["phases"][0]["months"])
     engine = ENGINES[job["engine"]](Setup(**job["setup"]))
     try:
-        queries, answers = job["queries"], Answers()
-        clients = [engine.client() for _ in range(max(len(phase["streams"]) for phase in job["phases"]))]
-        for position in job["warmup"]:
-            try:
-                clients[0](queries[position]["sql"])
-            except Exception:  # Whatever fails here fails in a phase, too, which reports it.
-                pass
-        phases = [run_phase(engine, clients, phase, queries, answers) for phase in job["phases"]]
+        warm_up(engine, [queries[position]["sql"] for position in job["warmup"]])
+        for phase in job["phases"]:
+            arrive(job["months"], phase["months"])
+            connect = engine.client_alone if phase["alone"] else engine.client
+            clients += [connect() for _ in phase["streams"][len(clients):]]
+            phases.append(run_phase(engine, clients, phase, queries, answers))
         return {"phases": phases, "answers": answers.first, "differences": answers.differences}
     finally:
         engine.close()
+
+
+def warm_up(engine, statements: list[str]) -> None:
+    client = engine.client_alone()
+    for sql in statements:
+        try:
+            client(sql)
+        except Exception:  # Whatever fails here fails in a phase, too, which reports it.
+            pass
 
 
 def facts(lineitem: str) -> dict:
