@@ -11,7 +11,7 @@ from queries import CONSTANTS, Query, Random, Scan
 STREAMS = 16
 QUERIES_PER_STREAM = 4
 STREAM_COUNTS = (1, 4, 16)
-LOADS = (0.25, 0.5, 0.8, 1.0, 1.5, 3.0)
+LOADS = (0.25, 0.5, 0.75, 1.0, 2.0, 4.0)
 ALONE = (1, 6, 3, 18)
 REPETITIONS = 3
 SMALL_CLIENTS = 16

@@ -55,8 +55,8 @@ def how(results: dict, case: str) -> str:
                     "to which 95 % of the latencies are within 5 times that mean, which is each engine's own; 0 "
                     "says that they are at none.")
         case "small":
-            return (f"{count(content)} queries from 16 clients, one after another each: a row of `customer` by its key; "
-                    "groups of 1,000 customers; an aggregate of 1,000 parts, and of the supplies of 100 parts; all at "
+            return (f"{count(content)} queries from 16 clients, one after another each: a row of `customer` by its "
+                    "key; groups of 1,000 customers; an aggregate of 1,000 parts, and of the supplies of 100 parts; all at "
                     "random places.")
         case "alone":
             times = "once" if results["options"]["quick"] else f"{number_word(cases.REPETITIONS)} times in turn"
@@ -94,12 +94,12 @@ def slow_device(results: dict, case: str) -> str:
 
 def dashboard_words(results: dict) -> str:
     content = results["cases"]["dashboard"]
-    months, refreshes = dashboard.MONTHS, len(next(iter(content["runs"]))["phases"])
+    months, refreshes = dashboard.MONTHS, max(len(run["phases"]) for run in content["runs"])
     device = slow_device(results, "dashboard") if "limiter" in content else (
         "Files are in the page cache, since reads cannot be limited on this machine for all engines alike "
         f"({content['unlimited']}).")
-    return (f"{len(dashboard.PANELS)} different aggregations of `{dashboard.TABLE}`, each from a client of its own, all "
-            f"at once. The table is a folder, partitioned as Hive does: the rows of `lineitem` of "
+    return (f"{len(dashboard.PANELS)} different aggregations of `{dashboard.TABLE}`, each from a client of its own, "
+            f"all at once. The table is a folder, partitioned as Hive does: the rows of `lineitem` of "
             f"{dashboard.MONTHS_AT_FIRST} months from {months[0]} on, a file each; {number(content['bytes'] / 1e6)} MB "
             f"are in all {len(months)} files. There are {refreshes} refreshes, and before each but the first the file "
             "of another month arrives, which the answers prove was seen: coscan with `SET coscan.refresh_interval = "

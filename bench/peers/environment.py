@@ -83,7 +83,8 @@ def by_month(executable: Path, lineitem: str, scale: float) -> list[str]:
     if not folder.exists():
         tell("writes lineitem by month …")
         with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
-            subprocess.run([executable, "-B", HERE / "by_month.py", lineitem, unfinished, *dashboard.MONTHS], check=True)
+            subprocess.run([executable, "-B", HERE / "by_month.py", lineitem, unfinished, *dashboard.MONTHS],
+                           check=True)
             os.rename(unfinished, folder)
             os.mkdir(unfinished)  # Which is removed.
     return [str(folder / f"{dashboard.PARTITION}={month}/lineitem.parquet") for month in dashboard.MONTHS]

@@ -30,7 +30,7 @@ cases:
   dashboard              14 aggregations at once, refreshed each time that one of 40 files has arrived; on the slow
                          device, if there is one
   tpch                   the 22 queries of TPC-H in 1, 4 and 16 streams, parameters at random
-  open-loop              scans that arrive at random, at 0.25 to 3 times the rate that DuckDB sustains
+  open-loop              scans that arrive at random, at 0.25 to 4 times the rate that DuckDB sustains
   small                  512 small queries from 16 clients
   alone                  four queries of TPC-H, one at a time, parameters at random
 
@@ -41,7 +41,7 @@ profits from what the benchmark itself repeats.
 EPILOG = """\
 What it needs: Linux, Python 3.11 or newer with venv, PyPI (about 350 MB, once), and Rust, unless --coscan names a
 binary. What it leaves: a Python environment (1.1 GB) and the tables (0.5 GB at scale 1), in the user's cache folder.
-How long it takes: about MINUTES minutes at scale 1 with 3 rounds on two cores, without the build. Nothing else should run
+How long it takes: about half an hour at scale 1 with 3 rounds on two cores, without the build. Nothing else should run
 on the machine: the page states how much else did. The exit code is 1 if answers differ or a query fails.
 
 examples:

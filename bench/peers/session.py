@@ -7,7 +7,6 @@ import json
 import os
 import statistics
 import tempfile
-from pathlib import Path
 
 import cases
 import dashboard
@@ -15,6 +14,7 @@ import environment
 import options
 from device import LimitedGroup, Unavailable, forgetful_cache, remember, slow_device
 from engine import Setup
+from environment import tell
 from plan import Plan, Settings
 from runner import run_rounds, run_worker
 
@@ -79,6 +79,7 @@ class Session:
             with slow_device(max(files, key=os.path.getsize), self.chosen.bandwidth) as group:
                 return self.run(case, plan, files, group) | {"limiter": group.kind}
         except Unavailable as reason:
+            tell(f"{case}: reads cannot be limited: {reason}")
             return {"unlimited": str(reason), "failures": []}
 
     def rate(self) -> float:

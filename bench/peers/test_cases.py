@@ -50,7 +50,8 @@ class Cases(unittest.TestCase):
 
     def test_each_stream_of_each_phase_of_tpch_has_other_parameters(self):
         plan = cases.PLANS["tpch"](SETTINGS)
-        streams = [frozenset(position for _, position in stream) for phase in plan.phases for stream in phase["streams"]]
+        streams = [frozenset(position for _, position in stream)
+                   for phase in plan.phases for stream in phase["streams"]]
         self.assertEqual(len(set(streams)), 1 + 4 + 16)
 
     def test_only_the_dashboard_keeps_its_process(self):
