@@ -56,8 +56,8 @@ def how(results: dict, case: str) -> str:
                     "says that they are at none.")
         case "small":
             return (f"{count(content)} queries from 16 clients, one after another each: a row of `customer` by its "
-                    "key; groups of 1,000 customers; an aggregate of 1,000 parts, and of the supplies of 100 parts; all at "
-                    "random places.")
+                    "key; groups of 1,000 customers; an aggregate of 1,000 parts, and of the supplies of 100 parts; "
+                    "all at random places.")
         case "alone":
             times = "once" if results["options"]["quick"] else f"{number_word(cases.REPETITIONS)} times in turn"
             return (f"Each query runs {times} with parameters at random, the same for all engines; the median counts. "
