@@ -2,6 +2,7 @@
 
 import cases
 import dashboard
+from figures import PATIENCE
 from words import number
 
 PURPOSES = {
@@ -47,13 +48,13 @@ def how(results: dict, case: str) -> str:
                     "parameters of its own, drawn from the ranges of the specification. "
                     f"{rounds(content['rounds']).capitalize()}: this case takes the longest.")
         case "open-loop":
-            return (f"The {count(content)} queries of `streams-cached`, over other ranges of keys for each load, each "
-                    "from a client of its own, at random times (Poisson arrivals, the same for all engines). Load 1 is "
-                    f"{number(content['rate'])} queries per second: what DuckDB sustained in `streams-cached`. Latency "
-                    f"counts from the arrival, waiting included. *{cases.TIMES_ALONE.capitalize()}*, one client asks "
-                    "all, and no query takes results of others. The last row is the highest of the measured loads up "
-                    "to which 95 % of the latencies are within 5 times that mean, which is each engine's own; 0 "
-                    "says that they are at none.")
+            return (f"The {count(content)} queries of `streams-cached`, with the same filters, over other ranges of "
+                    "keys for each load, each from a client of its own, at random times (Poisson arrivals, the same "
+                    f"for all engines). Load 1 is {number(content['rate'])} queries per second: what DuckDB sustained "
+                    "in `streams-cached`. Latency counts from the arrival, waiting included. "
+                    f"*{cases.TIMES_ALONE.capitalize()}*, one client asks all, and no query takes results of others. "
+                    "The last row is the highest of the measured loads up to which 95 % of the latencies are within "
+                    f"{PATIENCE} times that mean, which is each engine's own; 0 says that they are at none.")
         case "small":
             return (f"{count(content)} queries from 16 clients, one after another each: a row of `customer` by its "
                     "key; groups of 1,000 customers; an aggregate of 1,000 parts, and of the supplies of 100 parts; "
