@@ -199,6 +199,7 @@ pub(crate) fn describe(prepared: &Prepared) -> RunDescription {
     let parameters = [
         ("table", format!("{} rows, {}", prepared.table_rows, show_bytes(prepared.table_bytes))),
         ("seed", experiment.seed.to_string()),
+        ("constants", experiment.constants.to_string()),
         ("stagger", format!("{:.2} s", experiment.stagger.unwrap_or_default().as_secs_f64())),
         ("device", format!("{bandwidth}, {} ms a request", limits.latency.as_millis())),
         ("cache of the operating system", cache.to_owned()),

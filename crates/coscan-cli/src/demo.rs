@@ -8,7 +8,7 @@ use clap::Args;
 use coscan_bench::engines::{Device, EngineKind, Source};
 use coscan_bench::experiment::{Experiment, PoolSize};
 use coscan_bench::report::{html, table};
-use coscan_bench::workload::StreamGroup;
+use coscan_bench::workload::{ConstantChoice, StreamGroup};
 use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::FileOptions;
 
@@ -70,6 +70,7 @@ impl Demo {
             },
             table: "lineitem".to_owned(),
             orders: None,
+            constants: ConstantChoice::Equal,
             groups: vec![StreamGroup::once("FS".parse()?, percents, 16, 4)],
             seed: self.seed,
             stagger: None,

@@ -17,7 +17,7 @@ use coscan_bench::engines::{Device, Source};
 use coscan_bench::experiment::{Experiment, PoolSize, Prepared};
 use coscan_bench::metrics::{EngineReport, Standalone, write_json};
 use coscan_bench::runner::{Engine, EngineError, Run, run_streams, time_query};
-use coscan_bench::workload::{Mix, Percent, StreamGroup, standalone_queries};
+use coscan_bench::workload::{ConstantChoice, Mix, Percent, StreamGroup, standalone_queries};
 use coscan_runtime::units::parse_bytes;
 use coscan_runtime::{BufferManager, Options};
 use coscan_server::Server;
@@ -108,6 +108,7 @@ impl Arguments {
             source: Source { location: location.to_owned(), device: Device::default() },
             table: TABLE.to_owned(),
             orders: None,
+            constants: ConstantChoice::Equal,
             groups: vec![group],
             seed: self.seed,
             stagger: Some(self.stagger),

@@ -64,6 +64,13 @@ impl Random {
         &items[self.count(0, items.len() - 1)]
     }
 
+    /// Puts the items in random order, each order equally likely (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for place in (1..items.len()).rev() {
+            items.swap(place, self.count(0, place));
+        }
+    }
+
     /// A generator of its own for one part of the work, so that parts do not shift each other's numbers.
     pub fn fork(&mut self) -> Self {
         Self::new(self.next_u64())

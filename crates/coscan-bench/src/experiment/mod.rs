@@ -16,7 +16,7 @@ use coscan_storage::table::{FileOptions, ParquetTable, TableFile};
 
 use crate::engines::Source;
 use crate::runner::EngineError;
-use crate::workload::{KEY, Kind, Stream, StreamGroup, WorkloadOptions};
+use crate::workload::{ConstantChoice, KEY, Kind, Stream, StreamGroup, WorkloadOptions};
 pub use run::EngineRun;
 use touched::{ChunkKeys, Role, Touched, touched_pages};
 
@@ -40,6 +40,8 @@ pub struct Experiment {
     pub orders: Option<String>,
     /// The streams that run at the same time.
     pub groups: Vec<StreamGroup>,
+    /// The constants of the queries.
+    pub constants: ConstantChoice,
     /// The seed of the random numbers.
     pub seed: u64,
     /// The time between the starts of two streams. `None` for a tenth of the time that the longest query takes alone
@@ -94,6 +96,7 @@ impl Experiment {
         };
         let workload = WorkloadOptions {
             groups: self.groups.clone(),
+            constants: self.constants,
             seed: self.seed,
             stagger: self.stagger.unwrap_or_default(),
             keys: first..=last,

@@ -69,12 +69,10 @@ impl Parameters {
         Self { random: Random::new(seed), scale_factor }
     }
 
-    /// All of the items in random order (Fisher and Yates).
+    /// All of the items in random order.
     pub fn shuffled<T: Copy>(&mut self, items: &[T]) -> Vec<T> {
         let mut items = items.to_vec();
-        for place in (1..items.len()).rev() {
-            items.swap(place, self.random.count(0, place));
-        }
+        self.random.shuffle(&mut items);
         items
     }
 

@@ -5,6 +5,7 @@
 //! streams run. [`WorkloadOptions::streams`] draws [`Stream`]s of [`Query`]s. [`standalone_queries`] lists the queries
 //! to time alone so that latencies can be normalized.
 
+mod constants;
 mod percent;
 mod query;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use coscan_sim::Random;
 
+pub use constants::{ConstantChoice, Constants, FastConstants, SlowConstants};
 pub use percent::Percent;
 pub use query::{KEY, Kind, ORDERS, Query, StreamQuery, in_order_table, label};
 pub(crate) use query::{ORDERS_KEY, used_key};
@@ -102,7 +104,7 @@ impl StreamGroup {
         let mut draw_query = || {
             let (kind, drawn) = (*random.choose(&self.mix.0), *random.choose(&self.percents));
             let percent = if kind == Kind::Point { Percent::ONE_KEY } else { drawn };
-            Query { kind, percent, keys: draw_keys(random, keys, percent) }
+            Query::new(kind, percent, draw_keys(random, keys, percent))
         };
         let mut queries = || (0..self.queries_per_stream).map(|_| draw_query()).collect();
         let (think, repeats) = (self.think, self.repeats);
@@ -116,6 +118,8 @@ impl StreamGroup {
 pub struct WorkloadOptions {
     /// The groups of streams, which run at the same time.
     pub groups: Vec<StreamGroup>,
+    /// The constants of the queries of all groups.
+    pub constants: ConstantChoice,
     /// The seed. Equal seeds give equal streams.
     pub seed: u64,
     /// The time between the starts of two streams (3 s in CS07).
@@ -137,6 +141,17 @@ pub enum WorkloadError {
     /// The range is not a whole number of percent.
     #[error("range {0:?} is not usable; give whole percents from 1 to 100")]
     Percent(String),
+    /// Constants are not drawn in this way.
+    #[error(
+        "constants {0:?} are not usable; give equal, tpch, distinct, or the percentage of distinct ones, such as 50%"
+    )]
+    Constants(String),
+    /// There are not so many constants that select about the same rows.
+    #[error(
+        "there are too few dates for {0} queries with constants of their own; run fewer queries, or give a smaller \
+         percentage of distinct ones"
+    )]
+    DistinctConstants(usize),
     /// There are no streams, no queries or no ranges.
     #[error(
         "there is nothing to run; give at least one stream, one query per stream and one range"
@@ -148,10 +163,11 @@ pub enum WorkloadError {
 }
 
 impl WorkloadOptions {
-    /// Draws the streams, group after group. The streams of a group do not depend on the others.
+    /// Draws the streams, group after group. The streams of a group, except for their constants, do not depend on the
+    /// others.
     ///
     /// # Errors
-    /// If there is nothing to run, or the table has no keys.
+    /// If there is nothing to run, the table has no keys, or there are too few distinct constants.
     pub fn streams(&self) -> Result<Vec<Stream>, WorkloadError> {
         let draws_nothing = |group: &StreamGroup| {
             group.streams == 0 || group.queries_per_stream == 0 || group.percents.is_empty()
@@ -167,6 +183,7 @@ impl WorkloadOptions {
             group.draw(index, &mut random, &self.keys)
         });
         let mut streams: Vec<_> = groups.collect();
+        self.constants.assign(&mut streams, self.seed)?;
         stagger(&mut streams, self.stagger);
         Ok(streams)
     }

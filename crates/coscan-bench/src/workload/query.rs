@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
+use super::constants::{Constants, SlowConstants, date};
 use super::percent::Percent;
 
 /// The computation of a query: the two queries of CS07 §5.1, a query that needs its rows in order, a lookup of one key,
@@ -97,12 +98,19 @@ pub struct Query {
     pub percent: Percent,
     /// The keys that it reads. `None` reads the whole table, without a predicate.
     pub keys: Option<RangeInclusive<i64>>,
+    /// The constants in its text, other than keys.
+    pub constants: Constants,
 }
 
 impl Query {
     /// A query that reads the whole table.
     pub fn whole(kind: Kind) -> Self {
-        Self { kind, percent: Percent::WHOLE, keys: None }
+        Self::new(kind, Percent::WHOLE, None)
+    }
+
+    /// A query that reads these keys, with the constants of TPC-H's validation run.
+    pub fn new(kind: Kind, percent: Percent, keys: Option<RangeInclusive<i64>>) -> Self {
+        Self { kind, percent, keys, constants: Constants::Validation }
     }
 
     /// The name of the kind of query as in CS07 §5.1: `F-01`, `S-100`, or `P` for a point.
@@ -113,8 +121,7 @@ impl Query {
     /// The text of the query over `table`, or over [`in_order_table`] where rows are needed in order, and over
     /// [`ORDERS`].
     ///
-    /// FAST is TPC-H Q6 and SLOW is TPC-H Q1 with the validation parameters of the specification.
-    /// CS07 adds further arithmetic to Q1 to slow it down, which is left out here.
+    /// FAST is TPC-H Q6 and SLOW is TPC-H Q1, with the [constants](Self::constants) of the query. CS07 adds further arithmetic to Q1 to slow it down, which is left out here.
     ///
     /// The joins are TPC-H Q4 and Q12 without their dates, so that keys alone limit the range, and with more columns
     /// (CS11 §6.7). Which columns those of the paper read is not known; see the simulator's `cs11-figure6.7-joins`.
@@ -175,32 +182,33 @@ FROM {ORDERS}{}",
     }
 
     fn fast_sql(&self, table: &str) -> String {
+        let constants = self.constants.fast();
+        let (factor, conditions) = (constants.factor(), constants.conditions());
         format!(
-            "SELECT sum(l_extendedprice * l_discount) AS revenue
+            "SELECT sum(l_extendedprice * {factor}) AS revenue
 FROM {table}
-WHERE l_shipdate >= DATE '1994-01-01'
-  AND l_shipdate < DATE '1995-01-01'
-  AND l_discount BETWEEN 0.05 AND 0.07
-  AND l_quantity < 24{}",
+WHERE {conditions}{}",
             self.keys_after("\n  AND", KEY)
         )
     }
 
     fn slow_sql(&self, table: &str) -> String {
+        let SlowConstants { last_day, minuend, addend } = self.constants.slow();
         format!(
             "SELECT l_returnflag, l_linestatus,
   sum(l_quantity) AS sum_qty,
   sum(l_extendedprice) AS sum_base_price,
-  sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price,
-  sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge,
+  sum(l_extendedprice * ({minuend} - l_discount)) AS sum_disc_price,
+  sum(l_extendedprice * ({minuend} - l_discount) * ({addend} + l_tax)) AS sum_charge,
   avg(l_quantity) AS avg_qty,
   avg(l_extendedprice) AS avg_price,
   avg(l_discount) AS avg_disc,
   count(*) AS count_order
 FROM {table}
-WHERE l_shipdate <= DATE '1998-09-02'{}
+WHERE l_shipdate <= {}{}
 GROUP BY l_returnflag, l_linestatus
 ORDER BY l_returnflag, l_linestatus",
+            date(*last_day),
             self.keys_after("\n  AND", KEY)
         )
     }

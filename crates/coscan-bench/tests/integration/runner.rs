@@ -71,7 +71,7 @@ impl Engine for FakeEngine {
 
 fn query(kind: Kind, number: u32) -> Query {
     let percent = Percent::try_from(number).expect("1 to 100");
-    Query { kind, percent, keys: (number < 100).then_some(1..=2) }
+    Query::new(kind, percent, (number < 100).then_some(1..=2))
 }
 
 /// Three streams of two queries, 20 ms apart.
@@ -125,7 +125,7 @@ async fn streams_overlap_and_their_queries_do_not() {
 }
 
 fn point(key: i64) -> Query {
-    Query { kind: Kind::Point, percent: Percent::ONE_KEY, keys: Some(key..=key) }
+    Query::new(Kind::Point, Percent::ONE_KEY, Some(key..=key))
 }
 
 /// A stream with a scan, and one that repeatedly looks two keys up.

@@ -1,10 +1,11 @@
 //! The streams conform to the options, and are the same for the same seed.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use coscan_bench::workload::{
-    Kind, Mix, Percent, Query, Stream, StreamGroup, WorkloadError, WorkloadOptions,
-    standalone_queries,
+    ConstantChoice, Constants, Kind, Mix, Percent, Query, Stream, StreamGroup, WorkloadError,
+    WorkloadOptions, standalone_queries,
 };
 
 fn percent(number: u32) -> Percent {
@@ -19,6 +20,7 @@ fn group(mix: &str, percents: &[u32]) -> StreamGroup {
 fn options(mix: &str, percents: &[u32]) -> WorkloadOptions {
     WorkloadOptions {
         groups: vec![group(mix, percents)],
+        constants: ConstantChoice::Equal,
         seed: 7,
         stagger: Duration::from_millis(250),
         keys: 1..=6_000_000,
@@ -53,6 +55,100 @@ fn the_draw_for_a_seed_never_changes() {
         "F-01 Some(5701653..=5761652)",
     ];
     assert_eq!(first, expected);
+}
+
+/// The text of Q6 and Q1, on which published figures depend as well.
+#[test]
+fn equal_constants_are_those_of_the_validation_run() {
+    let fast = "SELECT sum(l_extendedprice * l_discount) AS revenue
+FROM t
+WHERE l_shipdate >= DATE '1994-01-01'
+  AND l_shipdate < DATE '1995-01-01'
+  AND l_discount BETWEEN 0.05 AND 0.07
+  AND l_quantity < 24";
+    assert_eq!(Query::whole(Kind::Fast).sql("t"), fast);
+    let slow = Query::whole(Kind::Slow).sql("t");
+    for part in [
+        "sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge",
+        "WHERE l_shipdate <= DATE '1998-09-02'\nGROUP BY",
+    ] {
+        assert!(slow.contains(part), "{part} in\n{slow}");
+    }
+    let drawn = queries(&options("FS", &[1, 100]));
+    assert!(drawn.iter().all(|query| query.constants == Constants::Validation));
+}
+
+/// The numbers and dates of a query's text, other than its keys and `AS sum_qty`.
+fn constants(query: &Query) -> BTreeSet<String> {
+    let sql = query.sql("t");
+    let sql = sql.split("\n  AND l_orderkey").next().expect("a text");
+    let words =
+        sql.split(|letter: char| !(letter.is_ascii_alphanumeric() || "._'-".contains(letter)));
+    let words =
+        words.filter(|word| word.starts_with(|letter: char| "'0123456789".contains(letter)));
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn distinct_constants_are_shared_by_no_two_queries() {
+    let mut options = options("FSOP", &[1, 10, 100]);
+    options.groups[0].streams = 400;
+    let equal = queries(&options);
+    options.constants = ConstantChoice::Distinct(100);
+    let drawn = queries(&options);
+    assert_eq!(drawn, queries(&options), "a seed gives the same constants");
+    let validation = [Kind::Fast, Kind::Slow].map(Query::whole);
+    let mut seen: BTreeSet<String> = validation.iter().flat_map(constants).collect();
+    for (query, equal) in drawn.iter().zip(&equal) {
+        // Everything else is as in the same streams with equal constants.
+        let with_equal = Query { constants: Constants::Validation, ..query.clone() };
+        assert_eq!(with_equal, *equal);
+        let count = match query.kind {
+            Kind::Fast => 6,
+            Kind::Slow => 3,
+            _ => {
+                assert_eq!(query.sql("t"), equal.sql("t"));
+                continue;
+            }
+        };
+        let constants = constants(query);
+        assert_eq!(constants.len(), count, "{constants:?}");
+        for constant in constants {
+            assert!(seen.insert(constant.clone()), "{constant} is in two queries");
+        }
+    }
+    options.groups[0] = StreamGroup { streams: 2000, ..group("F", &[1]) };
+    assert!(matches!(options.streams(), Err(WorkloadError::DistinctConstants(8000))));
+}
+
+#[test]
+fn so_many_percent_of_constants_are_distinct() {
+    let mut options = options("FS", &[1]);
+    options.groups[0].streams = 200;
+    options.constants = "30%".parse().expect("constants");
+    let drawn = queries(&options);
+    let own = drawn.iter().filter(|query| query.constants != Constants::Validation).count();
+    assert!((200..280).contains(&own), "{own} of 800, expected about 240");
+}
+
+#[test]
+fn constants_of_tpch_are_few() {
+    let mut options = options("FS", &[100]);
+    options.groups[0].streams = 500;
+    options.constants = ConstantChoice::Tpch;
+    let drawn = queries(&options);
+    let texts = |kind| {
+        let of_kind = drawn.iter().filter(|query| query.kind == kind);
+        of_kind.map(|query| query.sql("t")).collect::<BTreeSet<_>>()
+    };
+    // Five years, eight discounts and two quantities; 61 days.
+    assert_eq!((texts(Kind::Fast).len(), texts(Kind::Slow).len()), (5 * 8 * 2, 61));
+    let validation = [Kind::Fast, Kind::Slow].map(Query::whole).map(|query| query.sql("t"));
+    assert!(
+        texts(Kind::Fast).contains(&validation[0]) && texts(Kind::Slow).contains(&validation[1])
+    );
+    let leap = "DATE '1996-01-01'\n  AND l_shipdate < DATE '1997-01-01'";
+    assert!(texts(Kind::Fast).iter().any(|sql| sql.contains(leap)));
 }
 
 #[test]
@@ -107,7 +203,7 @@ fn letters_of_the_mix_are_equally_likely() {
 
 #[test]
 fn a_query_says_its_range_unless_it_reads_all() {
-    let part = Query { kind: Kind::Fast, percent: percent(1), keys: Some(10..=20) };
+    let part = Query::new(Kind::Fast, percent(1), Some(10..=20));
     assert_eq!(part.label(), "F-01");
     let sql = part.sql("lineitem");
     assert!(sql.contains("FROM lineitem\n") && sql.ends_with("AND l_orderkey BETWEEN 10 AND 20"));
@@ -122,7 +218,7 @@ fn a_query_says_its_range_unless_it_reads_all() {
 
 #[test]
 fn a_query_in_order_ends_with_a_limit_that_counts_the_orders_of_its_range() {
-    let part = Query { kind: Kind::Ordered, percent: percent(10), keys: Some(101..=500) };
+    let part = Query::new(Kind::Ordered, percent(10), Some(101..=500));
     assert_eq!(part.label(), "O-10");
     let sql = part.sql("lineitem");
     for line in ["FROM lineitem_in_order", "WHERE l_orderkey >= 101\n", "LIMIT 100\n"] {
@@ -161,7 +257,7 @@ fn the_joins_of_cs11_read_the_same_range_of_both_tables() {
         assert!((70..130).contains(&of_kind), "{of_kind} of 400 are {kind:?}");
     }
     assert!(queries(&self::options("cs11-6.6-joins", &[1])).iter().all(|q| q.kind.is_join()));
-    let part = |kind| Query { kind, percent: percent(10), keys: Some(101..=500) };
+    let part = |kind| Query::new(kind, percent(10), Some(101..=500));
     let join = part(Kind::JoinByPriority);
     assert_eq!(join.label(), "CMJ1-10");
     let sql = join.sql("lines");
@@ -197,8 +293,7 @@ fn what_a_group_draws_does_not_depend_on_the_others() {
 
 #[test]
 fn each_kind_and_range_is_run_alone_and_short_ones_several_times() {
-    let query =
-        |kind, number, low| Query { kind, percent: percent(number), keys: Some(low..=low + 9) };
+    let query = |kind, number, low| Query::new(kind, percent(number), Some(low..=low + 9));
     let short: Vec<_> = (0..9).map(|low| query(Kind::Fast, 1, low)).collect();
     let streams = [
         vec![query(Kind::Slow, 10, 1), query(Kind::Fast, 10, 2)],
@@ -216,6 +311,13 @@ fn input_that_makes_no_sense_is_refused_with_the_text_given() {
     }
     assert_eq!("ffsop".parse::<Mix>().expect("a mix").to_string(), "FFSOP");
     assert_eq!("cs11-6.6".parse::<Mix>().expect("a mix").to_string(), "cs11-6.6");
+    for text in ["", "some", "101%", "-1%", "50"] {
+        let error = WorkloadError::Constants(text.to_string());
+        assert_eq!(text.parse::<ConstantChoice>(), Err(error));
+    }
+    for text in ["equal", "tpch", "distinct", "30%", "0%"] {
+        assert_eq!(text.parse::<ConstantChoice>().expect("constants").to_string(), text);
+    }
     for text in ["0", "101", "-1", "1.5", ""] {
         assert_eq!(text.parse::<Percent>(), Err(WorkloadError::Percent(text.to_string())));
     }

@@ -19,7 +19,7 @@ use coscan_bench::engines::{Device, EngineKind, Source};
 use coscan_bench::experiment::{Experiment, PoolSize};
 use coscan_bench::report::flatness::{self, FlatnessPoint};
 use coscan_bench::report::html;
-use coscan_bench::workload::{Mix, Percent, StreamGroup};
+use coscan_bench::workload::{ConstantChoice, Mix, Percent, StreamGroup};
 use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::{FileOptions, PageLayout};
 
@@ -182,6 +182,7 @@ impl EngineArguments {
             source: Source { location: self.table.1.clone(), device: self.device.device() },
             table: self.table.0.clone(),
             orders: None,
+            constants: ConstantChoice::Equal,
             groups,
             seed: DEFAULT_SEED,
             stagger: None,

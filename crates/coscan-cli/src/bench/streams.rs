@@ -7,7 +7,7 @@ use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::Experiment;
 use coscan_bench::metrics::write_json;
 use coscan_bench::report::table;
-use coscan_bench::workload::{Kind, Mix, Percent, StreamGroup};
+use coscan_bench::workload::{ConstantChoice, Kind, Mix, Percent, StreamGroup};
 
 use super::{StreamArguments, write};
 use crate::Failure;
@@ -24,7 +24,9 @@ Examples:
   coscan bench streams --table lineitem=lineitem.parquet --bandwidth 200MB --pool-bytes 200MB
   coscan bench streams --table lineitem=lineitem.parquet --orders orders.parquet --mix cs11-6.6 \\
     --engines datafusion,relevance --pools 20,40,60,80,100 --bandwidth 200MB
-                                  joins and scans with pools for more and more of the data")]
+                                  joins and scans with pools for more and more of the data
+  coscan bench streams --table lineitem=lineitem.parquet --engines datafusion,coscan --constants distinct
+                                  what is left where queries compute nothing that another one computes")]
 pub(super) struct Streams {
     #[command(flatten)]
     common: StreamArguments,
@@ -42,6 +44,10 @@ pub(super) struct Streams {
     /// Percentages of the table that queries read, each equally likely
     #[arg(long, default_value = "1,10,50,100", value_delimiter = ',')]
     ranges: Vec<Percent>,
+    /// Constants in queries of kinds F and S: equal in all of a kind; tpch, drawn as TPC-H draws parameters; distinct, so
+    /// that no two queries share a constant or an expression that has one; or N%, the percentage of distinct ones
+    #[arg(long, default_value_t = ConstantChoice::Equal, value_name = "HOW")]
+    constants: ConstantChoice,
     /// TPC-H orders, for mixes that read it: a file, directory or pattern in the store of lineitem, in the same order
     #[arg(long, value_name = "URL")]
     orders: Option<String>,
@@ -78,7 +84,8 @@ impl Streams {
         let has_joins = self.mix.kinds().iter().copied().any(Kind::is_join);
         let operator_bytes = self.operator_bytes.unwrap_or(if has_joins { JOIN_BYTES } else { 0 });
         let orders = self.orders.clone();
-        Experiment { orders, operator_bytes, ..self.common.experiment(vec![group]) }
+        let constants = self.constants;
+        Experiment { orders, constants, operator_bytes, ..self.common.experiment(vec![group]) }
     }
 
     /// The engines. coscan is listed once for each pool.

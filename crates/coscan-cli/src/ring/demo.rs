@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use coscan_bench::engines::{Device, Source};
 use coscan_bench::experiment::{Experiment, PoolSize, Prepared};
-use coscan_bench::workload::{Stream, StreamGroup};
+use coscan_bench::workload::{ConstantChoice, Stream, StreamGroup};
 use coscan_runtime::storage::table::FileOptions;
 use coscan_runtime::units::{BYTES_MAX, parse_duration};
 use coscan_server::config::RingMode;
@@ -198,6 +198,7 @@ impl Demo {
             source: Source { location: lineitem.display().to_string(), device: Device::default() },
             table: "lineitem".to_owned(),
             orders: None,
+            constants: ConstantChoice::Equal,
             groups: vec![StreamGroup::once("FS".parse()?, percents, self.streams, self.queries)],
             seed: self.seed,
             stagger: None,

@@ -138,14 +138,14 @@ impl StreamGroup {
             Content::Shuffled(lists) => {
                 let mut one = || {
                     let mut lists = lists.clone();
-                    shuffle(&mut lists, random);
+                    random.shuffle(&mut lists);
                     plain(&lists.concat())
                 };
                 (0..self.count).map(|_| one()).collect()
             }
             Content::Dealt(names) => {
                 let mut names = names.clone();
-                shuffle(&mut names, random);
+                random.shuffle(&mut names);
                 let (each, more) = (names.len() / self.count, names.len() % self.count);
                 let mut rest = names.as_slice();
                 let mut hand = |stream| {
@@ -209,11 +209,5 @@ fn draw(gap: InterarrivalTime, random: &mut Random) -> u64 {
         InterarrivalTime::Fixed(ns) => ns,
         // An exponential draw; 1 - fraction is never 0.
         InterarrivalTime::Random(mean_ns) => (-(1.0 - random.unit()).ln() * mean_ns as f64) as u64,
-    }
-}
-
-fn shuffle<T>(items: &mut [T], random: &mut Random) {
-    for end in (1..items.len()).rev() {
-        items.swap(end, random.below(end as u64 + 1) as usize);
     }
 }
