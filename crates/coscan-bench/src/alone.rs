@@ -9,8 +9,9 @@ use serde::Serialize;
 use crate::answers::compare_answers;
 use crate::engines::EngineKind;
 use crate::experiment::Prepared;
-use crate::metrics::{median, percentile};
-use crate::rounds::{in_turn, interleaved};
+use crate::metrics::median;
+use crate::process;
+use crate::rounds::{RoundRatio, in_turn, interleaved};
 use crate::runner::{Engine, EngineError};
 use crate::workload::{Kind, Query};
 
@@ -23,8 +24,14 @@ pub struct AloneReport {
     pub datafusion_s: f64,
     /// The median time on the other engine, in seconds.
     pub coscan_s: f64,
-    /// The median over the rounds of the second divided by the first.
-    pub ratio: f64,
+    /// The second divided by the first.
+    pub ratio: RoundRatio,
+    /// The median processor time of the process on plain DataFusion, in seconds.
+    pub datafusion_cpu_s: f64,
+    /// The median processor time on the other engine, in seconds.
+    pub coscan_cpu_s: f64,
+    /// The second processor time divided by the first.
+    pub cpu_ratio: RoundRatio,
     /// Whether the answers are equal.
     pub answers_equal: bool,
 }
@@ -51,18 +58,26 @@ impl Prepared {
         let mut reports = Vec::new();
         for (query, sql) in queries {
             let answers = in_turn(0, &engines, async |engine| engine.query(&sql).await).await?;
-            let seconds = interleaved(rounds, &engines, async |engine| {
-                let started = Instant::now();
+            let times = interleaved(rounds, &engines, async |engine| {
+                let (started, cpu) = (Instant::now(), process::cpu_time());
                 engine.query(&sql).await?;
-                Ok(started.elapsed().as_secs_f64())
+                let cpu = process::cpu_time().saturating_sub(cpu);
+                Ok((started.elapsed().as_secs_f64(), cpu.as_secs_f64()))
             });
-            let seconds = seconds.await?;
-            let both = seconds[0].iter().zip(&seconds[1]);
+            let times = times.await?;
+            let [plain_s, coscan_s] = [0, 1].map(|engine| {
+                times[engine].iter().map(|(seconds, _)| *seconds).collect::<Vec<_>>()
+            });
+            let [plain_cpu_s, coscan_cpu_s] =
+                [0, 1].map(|engine| times[engine].iter().map(|(_, cpu)| *cpu).collect::<Vec<_>>());
             reports.push(AloneReport {
                 query,
-                datafusion_s: percentile(&seconds[0], 50),
-                coscan_s: percentile(&seconds[1], 50),
-                ratio: median(both.map(|(plain, other)| other / plain)),
+                ratio: RoundRatio::new(&coscan_s, &plain_s),
+                cpu_ratio: RoundRatio::new(&coscan_cpu_s, &plain_cpu_s),
+                datafusion_s: median(plain_s),
+                coscan_s: median(coscan_s),
+                datafusion_cpu_s: median(plain_cpu_s),
+                coscan_cpu_s: median(coscan_cpu_s),
                 answers_equal: compare_answers(&sql, &answers[0], &answers[1]).is_ok(),
             });
         }

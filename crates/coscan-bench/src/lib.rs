@@ -5,7 +5,7 @@
 //! [`answers`] compares what engines answered, [`metrics`] holds what was measured, and [`report`]
 //! shows it as text and as a page with pictures.
 //!
-//! [`alone`] and [`small`] measure the cost of coscan where sharing gains little: queries that run alone, and streams
+//! [`rounds`] has what runs that are compared several times have in common. [`alone`] and [`small`] measure the cost of coscan where sharing gains little: queries that run alone, and streams
 //! of small queries. [`throughput`] measures whole queries: streams of all 22 of TPC-H. [`partitions`] measures one scan on
 //! several numbers of partitions, [`updates`] tables that change.
 //!
@@ -21,7 +21,7 @@ pub mod metrics;
 pub mod partitions;
 pub mod process;
 pub mod report;
-mod rounds;
+pub mod rounds;
 pub mod runner;
 pub mod small;
 pub mod throughput;

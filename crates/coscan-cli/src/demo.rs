@@ -12,7 +12,7 @@ use coscan_bench::workload::{ConstantChoice, StreamGroup};
 use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::FileOptions;
 
-use crate::compare::{EngineChoice, compare, describe, write_pictures};
+use crate::compare::{EngineChoice, Runs, compare, describe, write_pictures};
 use crate::data::{data_directory, make_lineitem};
 use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
@@ -82,7 +82,7 @@ impl Demo {
         };
         eprintln!("16 streams of 4 queries on lineitem, scale {}:", self.scale);
         let engines: Vec<_> = EngineKind::usual().into_iter().map(EngineChoice::from).collect();
-        let comparison = compare(experiment, &engines, None).await?;
+        let comparison = compare(experiment, Runs::once(&engines)).await?;
         println!("{}", table::table(&comparison.reports));
         html::write_html(&self.html, &describe(&comparison.prepared), &comparison.reports)
             .map_err(|error| format!("cannot write {}: {error}", self.html.display()))?;

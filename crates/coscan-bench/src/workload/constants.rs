@@ -126,7 +126,7 @@ const EVEN_DAYS: (i32, i32) = (8156, 10_440);
 const SLOW_MAX: usize = 690;
 /// The ends of a range of `l_extendedprice` in which as many rows have a quantity below 24, about one of eight, as of the
 /// discounts of the validation run. In hundredths.
-const PRICES: (i64, i64) = (26_000_00, 45_500_00);
+const PRICES: (i64, i64) = (2_300_000, 4_100_000);
 
 impl Constants {
     pub(super) fn fast(&self) -> &FastConstants {

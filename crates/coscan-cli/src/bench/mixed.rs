@@ -10,7 +10,7 @@ use coscan_bench::workload::{Mix, Percent, StreamGroup};
 
 use super::{StreamArguments, write};
 use crate::Failure;
-use crate::compare::{prepare, run_engines, spinner};
+use crate::compare::{Runs, prepare, run_engines, spinner};
 
 /// Scans in order, scans in any order, short scans and lookups: all at the same time, then each kind alone.
 ///
@@ -80,8 +80,8 @@ impl Mixed {
             bar.suspend(|| eprintln!("{run}:"));
             let group = |stream: usize| groups[prepared.streams[stream].group].name.clone();
             let streams = (0..prepared.streams.len()).map(group).collect();
-            let comparison =
-                run_engines(prepared, &standalone, &self.common.contenders(), None, &bar).await?;
+            let engines = self.common.contenders();
+            let comparison = run_engines(prepared, &standalone, Runs::once(&engines), &bar).await?;
             let engines = comparison.reports.clone();
             runs.push(MixedRun { run: run.to_owned(), streams, engines });
             comparisons.push(comparison);

@@ -31,7 +31,9 @@ use streams::Streams;
 use throughput::Throughput;
 use updates::UpdatesCommand;
 
-use crate::compare::{Comparison, EngineChoice, compare, describe, write_picture, write_pictures};
+use crate::compare::{
+    Comparison, EngineChoice, Runs, compare, describe, write_picture, write_pictures,
+};
 use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
@@ -223,7 +225,7 @@ impl Flatness {
             let group =
                 StreamGroup::once(self.mix.clone(), self.ranges.clone(), streams, self.queries);
             let experiment = self.common.experiment(vec![group]);
-            let comparison = compare(experiment, &self.common.contenders(), None).await?;
+            let comparison = compare(experiment, Runs::once(&self.common.contenders())).await?;
             for report in &comparison.reports {
                 let query_avg_s = report.query_avg_s();
                 let bytes = crate::sizes::show_bytes(report.bytes_read);

@@ -6,12 +6,12 @@ use clap::Args;
 use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::Experiment;
 use coscan_bench::metrics::write_json;
-use coscan_bench::report::table;
+use coscan_bench::report::{rounds as report, table};
 use coscan_bench::workload::{ConstantChoice, Kind, Mix, Percent, StreamGroup};
 
 use super::{StreamArguments, write};
 use crate::Failure;
-use crate::compare::{EngineChoice, compare};
+use crate::compare::{EngineChoice, Runs, compare};
 use crate::sizes::parse_bytes;
 
 /// coscan's memory for operators where queries join tables.
@@ -26,7 +26,9 @@ Examples:
     --engines datafusion,relevance --pools 20,40,60,80,100 --bandwidth 200MB
                                   joins and scans with pools for more and more of the data
   coscan bench streams --table lineitem=lineitem.parquet --engines datafusion,coscan --constants distinct
-                                  what is left where queries compute nothing that another one computes")]
+                                  what is left where queries compute nothing that another one computes
+  coscan bench streams --table lineitem=lineitem.parquet --engines datafusion,coscan --warm --rounds 11
+                                  differences smaller than those between two runs")]
 pub(super) struct Streams {
     #[command(flatten)]
     common: StreamArguments,
@@ -58,22 +60,36 @@ pub(super) struct Streams {
     /// has joins, else 0]; plain DataFusion has no limit
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     operator_bytes: Option<u64>,
-    /// Write the reports as JSON, one object per engine
+    /// Runs of all streams on each engine, which take turns in going first. With several, the table and the pictures are
+    /// of the run with the median of the total times, and a second table has the medians and the ratios to the first
+    /// engine, with 95 % intervals from six rounds on
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    rounds: usize,
+    /// Write the reports as JSON, one object per engine; with several rounds, each with its runs
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Record coscan's decisions, to replay or simulate them; with several policies or pools each has its own file: FILE
-    /// with the policy's name, and the percentage of the pool, before the extension
+    /// with the policy's name, and the percentage of the pool, before the extension. Of several rounds the first is recorded
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
 
 impl Streams {
     pub(super) async fn run(&self) -> Result<(), Failure> {
-        let comparison =
-            compare(self.experiment(), &self.contenders(), self.record.as_deref()).await?;
-        let reports = &comparison.reports;
-        println!("{}", table::table(reports));
-        write(&self.json, |path| write_json(path, reports))?;
+        let (engines, rounds) = (self.contenders(), self.rounds);
+        if rounds == 0 {
+            return Err("there is nothing to run; give at least one round".into());
+        }
+        let runs = Runs { engines: &engines, rounds, record: self.record.as_deref() };
+        let comparison = compare(self.experiment(), runs).await?;
+        println!("{}", table::table(&comparison.reports));
+        if rounds > 1 {
+            println!("{}", report::table(&comparison.rounds));
+        }
+        write(&self.json, |path| match rounds {
+            1 => write_json(path, &comparison.reports),
+            _ => write_json(path, &comparison.rounds),
+        })?;
         self.common.write_pictures(&comparison)?;
         comparison.check()
     }

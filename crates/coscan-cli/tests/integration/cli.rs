@@ -332,6 +332,7 @@ fn help_teaches() {
         (vec!["sql", "--help"], "predictive"),
         (vec!["bench", "streams", "--help"], "--engines"),
         (vec!["bench", "streams", "--help"], "--mix cs11-6.6"),
+        (vec!["bench", "streams", "--help"], "--constants distinct"),
         (vec!["bench", "mixed", "--help"], "--in-order-streams"),
         (vec!["bench", "small", "--help"], "90th"),
         (vec!["bench", "small", "--help"], "default: all tables"),
@@ -364,13 +365,26 @@ fn demo_and_bench_report_equal_answers() {
     stdout(&run(&[&bench[..], &words(numbers), &files].concat()));
     let log: Log = std::fs::read_to_string(&decisions).unwrap().parse().unwrap();
     assert!(log.replay().unwrap().decisions > 0);
-    let reports = reports(&json);
-    assert_eq!(reports.len(), 2);
-    for report in &reports {
+    let reports_of_one_round = reports(&json);
+    assert_eq!(reports_of_one_round.len(), 2);
+    for report in &reports_of_one_round {
         assert_eq!(report["answers_equal"], true);
         assert_eq!(report["queries"].as_array().unwrap().len(), 6);
         assert!(report["bytes_read"].as_u64().unwrap() > 0);
     }
+
+    let rounds = ["--rounds", "6", "--constants", "distinct", "--json", &json];
+    let shown = stdout(&run(&[&bench[..], &words(numbers), &rounds].concat()));
+    assert_has(&shown, &["F-100", "medians of 6 rounds", "95 % interval"]);
+    for report in reports(&json) {
+        assert_eq!(report["answers_equal"], true);
+        assert_eq!(report["runs"].as_array().unwrap().len(), 6);
+        let ratio = &report["cpu_ratio"];
+        let [low, high] = [0, 1].map(|end| ratio["interval"][end].as_f64().unwrap());
+        assert!((low..=high).contains(&ratio["median"].as_f64().unwrap()), "{ratio}");
+    }
+    let none = run(&[&bench[..], &["--rounds", "0"]].concat());
+    assert_has(&stderr(&none), &["at least one round"]);
 }
 
 #[test]

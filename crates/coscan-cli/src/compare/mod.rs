@@ -1,16 +1,23 @@
 //! Runs one experiment on several engines, shows progress, and collects the reports.
 
+mod description;
+
+use std::cell::OnceCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::{EngineRun, Experiment, PoolSize, Prepared};
 use coscan_bench::metrics::{EngineReport, Standalone};
-use coscan_bench::report::{RunDescription, bytes, latency, reads};
-use coscan_bench::workload::{Kind, Percent, Query, StreamGroup};
+use coscan_bench::report::{bytes, latency, reads};
+use coscan_bench::rounds::{RoundsReport, in_turn};
+use coscan_bench::runner::Run;
+use coscan_bench::workload::{Percent, Query};
 use coscan_runtime::ManagerReport;
 use coscan_sim::report::draw::figure::Figure;
 use indicatif::{ProgressBar, ProgressStyle};
+
+pub(crate) use description::describe;
 
 use crate::Failure;
 use crate::sizes::show_bytes;
@@ -36,12 +43,32 @@ impl fmt::Display for EngineChoice {
     }
 }
 
+/// What runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Runs<'a> {
+    /// The engines, in the order of reports.
+    pub(crate) engines: &'a [EngineChoice],
+    /// How often all streams run on each engine. Engines take turns.
+    pub(crate) rounds: usize,
+    /// The file in which the decisions of coscan in the first round are recorded.
+    pub(crate) record: Option<&'a Path>,
+}
+
+impl<'a> Runs<'a> {
+    /// One run on each engine.
+    pub(crate) fn once(engines: &'a [EngineChoice]) -> Self {
+        Self { engines, rounds: 1, record: None }
+    }
+}
+
 /// The results of an experiment.
 pub(crate) struct Comparison {
     /// The experiment.
     pub(crate) prepared: Prepared,
-    /// One report per engine, in the requested order.
+    /// One report per engine, in the requested order: of the round with the median of its total times.
     pub(crate) reports: Vec<EngineReport>,
+    /// All rounds of each engine.
+    pub(crate) rounds: Vec<RoundsReport>,
     /// The answers that differ from those of the first engine.
     pub(crate) differences: Vec<String>,
     /// Other failures. coscan held more than its budget, or its decisions could not be recorded.
@@ -49,14 +76,10 @@ pub(crate) struct Comparison {
 }
 
 /// Times every kind of query alone, then runs all streams on each engine in turn, as [`run_engines`] does.
-pub(crate) async fn compare(
-    experiment: Experiment,
-    engines: &[EngineChoice],
-    record: Option<&Path>,
-) -> Result<Comparison, Failure> {
+pub(crate) async fn compare(experiment: Experiment, runs: Runs<'_>) -> Result<Comparison, Failure> {
     let bar = spinner();
     let (prepared, standalone) = prepare(experiment, &bar).await?;
-    let comparison = run_engines(prepared, &standalone, engines, record, &bar).await?;
+    let comparison = run_engines(prepared, &standalone, runs, &bar).await?;
     bar.finish_and_clear();
     Ok(comparison)
 }
@@ -74,45 +97,65 @@ pub(crate) async fn prepare(
     Ok((prepared, standalone))
 }
 
-/// Runs all streams on each engine in turn.
+/// Runs all streams on each engine in turn, in as many rounds as were asked for.
 ///
-/// Answers are compared with those of the first engine. Decisions of coscan are recorded in the file `record`.
+/// Answers of all runs are compared with those of the first one.
 pub(crate) async fn run_engines(
     prepared: Prepared,
     standalone: &Standalone,
-    engines: &[EngineChoice],
-    record: Option<&Path>,
+    runs: Runs<'_>,
     bar: &ProgressBar,
 ) -> Result<Comparison, Failure> {
-    let mut reports = Vec::new();
-    let mut differences = Vec::new();
-    let mut faults = Vec::new();
-    let mut expected: Option<EngineRun> = None;
-    for &engine in engines {
-        bar.set_message(format!("{} streams on {engine}", prepared.streams.len()));
-        let file = record.and_then(|file| record_file(file, engine, engines));
-        let part = |pool: Percent| PoolSize::PartOfTouched(f64::from(pool.get()) / 100.0);
-        let pool = engine.pool.map_or(prepared.experiment.pool, part);
-        let run = prepared.with_pool(pool).run(engine.kind, file.as_deref()).await?;
-        let difference =
-            expected.as_ref().and_then(|expected| run.run.compare(&expected.run).err());
-        let report = run.run.report(standalone, difference.is_none())?;
-        let report = EngineReport { engine: engine.to_string(), ..report };
-        bar.suspend(|| eprintln!("{}", line(&report, run.manager.as_ref())));
-        differences.extend(difference.map(|difference| format!("{engine}: {difference}")));
-        if let Some(manager) =
-            run.manager.filter(|manager| manager.held_bytes_max > manager.memory_bytes)
-        {
-            let held = show_bytes(manager.held_bytes_max);
-            faults.push(format!("{engine} held {held} of {}", show_bytes(manager.memory_bytes)));
+    let mut reports: Vec<Vec<EngineReport>> = runs.engines.iter().map(|_| Vec::new()).collect();
+    let (mut differences, mut faults) = (Vec::new(), Vec::new());
+    let expected: OnceCell<Run> = OnceCell::new();
+    for round in 0..runs.rounds.max(1) {
+        let of_round = in_turn(round, runs.engines, async |&engine| {
+            let name = match runs.rounds {
+                0 | 1 => engine.to_string(),
+                rounds => format!("{engine}, round {} of {rounds}", round + 1),
+            };
+            bar.set_message(format!("{} streams on {name}", prepared.streams.len()));
+            let file = runs.record.filter(|_| round == 0);
+            let file = file.and_then(|file| record_file(file, engine, runs.engines));
+            let part = |pool: Percent| PoolSize::PartOfTouched(f64::from(pool.get()) / 100.0);
+            let pool = engine.pool.map_or(prepared.experiment.pool, part);
+            let run = prepared.with_pool(pool).run(engine.kind, file.as_deref()).await?;
+            let faults = faults_of(&name, &run);
+            let difference = expected.get().and_then(|expected| run.run.compare(expected).err());
+            let report = run.run.report(standalone, difference.is_none())?;
+            let report = EngineReport { engine: engine.to_string(), ..report };
+            bar.suspend(|| eprintln!("{}", line(&report, run.manager.as_ref())));
+            expected.get_or_init(|| run.run);
+            let difference = difference.map(|difference| format!("{name}: {difference}"));
+            Ok((report, difference, faults))
+        });
+        for (reports, (report, difference, found)) in reports.iter_mut().zip(of_round.await?) {
+            reports.push(report);
+            differences.extend(difference);
+            faults.extend(found);
         }
-        if let Some(Err(error)) = &run.recorded {
-            faults.push(format!("{engine}: its decisions could not be recorded: {error}"));
-        }
-        reports.push(report);
-        expected.get_or_insert(run);
     }
-    Ok(Comparison { prepared, reports, differences, faults })
+    let base = reports.first().cloned().unwrap_or_default();
+    let rounds = reports.into_iter().map(|reports| RoundsReport::new(reports, &base));
+    let rounds: Vec<_> = rounds.collect();
+    let reports = rounds.iter().filter_map(RoundsReport::median_run).collect();
+    Ok(Comparison { prepared, reports, rounds, differences, faults })
+}
+
+/// What went wrong in a run beside its answers.
+fn faults_of(name: &str, run: &EngineRun) -> Vec<String> {
+    let mut faults = Vec::new();
+    if let Some(manager) =
+        run.manager.as_ref().filter(|manager| manager.held_bytes_max > manager.memory_bytes)
+    {
+        let held = show_bytes(manager.held_bytes_max);
+        faults.push(format!("{name} held {held} of {}", show_bytes(manager.memory_bytes)));
+    }
+    if let Some(Err(error)) = &run.recorded {
+        faults.push(format!("{name}: its decisions could not be recorded: {error}"));
+    }
+    faults
 }
 
 /// The file in which the decisions of one engine are recorded. It is `file` itself if coscan runs only once. Otherwise
@@ -184,75 +227,6 @@ pub(crate) fn write_picture(directory: &Path, name: &str, picture: &Figure) -> R
     std::fs::create_dir_all(directory)
         .and_then(|()| std::fs::write(&path, picture.standalone()))
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
-}
-
-/// The heading of a report, with the experiment and its data.
-pub(crate) fn describe(prepared: &Prepared) -> RunDescription {
-    let experiment = &prepared.experiment;
-    let limits = experiment.source.device.limits;
-    let bandwidth = limits
-        .bytes_per_second
-        .map_or("unlimited".to_owned(), |rate| format!("{}/s", show_bytes(rate)));
-    let cache =
-        if experiment.source.device.system_cache { "used" } else { "bypassed (direct I/O)" };
-    let groups = experiment.groups.iter().map(|group| (group.name.clone(), describe_group(group)));
-    let parameters = [
-        ("table", format!("{} rows, {}", prepared.table_rows, show_bytes(prepared.table_bytes))),
-        ("seed", experiment.seed.to_string()),
-        ("constants", experiment.constants.to_string()),
-        ("stagger", format!("{:.2} s", experiment.stagger.unwrap_or_default().as_secs_f64())),
-        ("device", format!("{bandwidth}, {} ms a request", limits.latency.as_millis())),
-        ("cache of the operating system", cache.to_owned()),
-        ("bytes that the queries touch", show_bytes(prepared.touched_bytes)),
-        ("coscan's pool", show_bytes(prepared.pool_bytes())),
-        ("coscan's memory for decoded columns", show_bytes(experiment.decode_bytes)),
-        ("cores", coscan_bench::process::cores().to_string()),
-        ("warm", if experiment.warm { "yes" } else { "no" }.to_owned()),
-    ];
-    let title = match experiment.groups.as_slice() {
-        [group] => format!("{} streams of {} queries", group.streams, group.queries_per_stream),
-        _ => format!("{} streams", prepared.streams.len()),
-    };
-    RunDescription {
-        title,
-        summary: "Many queries over one Parquet table at the same time: plain DataFusion, and DataFusion with coscan \
-                  under each policy."
-            .to_owned(),
-        parameters: groups
-            .chain(parameters.map(|(name, value)| (name.to_owned(), value)))
-            .collect(),
-        touched_bytes: Some(prepared.touched_bytes),
-    }
-}
-
-/// A line on a group of streams, with the number of streams and their queries.
-fn describe_group(group: &StreamGroup) -> String {
-    let percents: Vec<_> = group
-        .percents
-        .iter()
-        .filter(|&&percent| percent != Percent::ONE_KEY)
-        .map(|percent| percent.to_string())
-        .collect();
-    let kinds: Vec<_> = Kind::ALL
-        .into_iter()
-        .filter(|kind| group.mix.kinds().contains(kind))
-        .map(|kind| format!("{}: {}", kind.name(), kind.words()))
-        .collect();
-    let range = match percents.is_empty() {
-        true => String::new(),
-        false => format!(", {} % of l_orderkey", percents.join(", ")),
-    };
-    let again = match group.repeats {
-        true => format!(", {} ms apart, again and again", group.think.as_millis()),
-        false => String::new(),
-    };
-    format!(
-        "{} of {} queries{again}; {} ({}){range}",
-        group.streams,
-        group.queries_per_stream,
-        group.mix,
-        kinds.join(", ")
-    )
 }
 
 impl Comparison {
