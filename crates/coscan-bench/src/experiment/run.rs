@@ -77,6 +77,11 @@ impl Prepared {
         other
     }
 
+    /// Sets other streams, whose queries are those of the experiment.
+    pub(crate) fn with_streams(&self, streams: Vec<Stream>) -> Self {
+        Self { streams, ..self.clone() }
+    }
+
     /// Keeps the streams of one group only, with the same pool.
     #[must_use]
     pub fn only(&self, group: usize) -> Self {

@@ -3,7 +3,7 @@
 //! [`table`] is CS07 Table 2 as plain text. [`html`] is the same with pictures as one page that
 //! needs nothing else. The pictures are also available one by one, for a README: [`reads`] is CS07
 //! Figure 4, [`latency`] and [`bytes`] show Table 2, [`flatness`] is CS07 Figure 7. [`mixed`] shows several runs beside
-//! each other, [`rounds`] medians of runs, [`small`] small queries, [`throughput`] those of TPC-H and [`partitions`] scans, as plain text.
+//! each other, [`rounds`] medians of runs, [`open`] arrivals, [`small`] small queries, [`throughput`] those of TPC-H and [`partitions`] scans, as plain text.
 //!
 //! All of them take the reports in the order in which they are shown. The others are compared with the first.
 
@@ -13,6 +13,7 @@ pub mod flatness;
 pub mod html;
 pub mod latency;
 pub mod mixed;
+pub mod open;
 pub mod partitions;
 pub mod reads;
 pub mod rounds;

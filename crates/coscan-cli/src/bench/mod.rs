@@ -2,6 +2,7 @@
 
 mod alone;
 mod mixed;
+mod open;
 mod partitions;
 mod small;
 mod streams;
@@ -25,6 +26,7 @@ use coscan_runtime::storage::table::{FileOptions, PageLayout};
 
 use alone::Alone;
 use mixed::Mixed;
+use open::Open;
 use partitions::Partitions;
 use small::Small;
 use streams::Streams;
@@ -53,6 +55,7 @@ pub(crate) struct Bench {
 enum Measure {
     Streams(Box<Streams>),
     Mixed(Box<Mixed>),
+    Open(Open),
     Flatness(Flatness),
     Alone(Alone),
     Partitions(Partitions),
@@ -163,6 +166,7 @@ impl Bench {
             match &self.experiment {
                 Measure::Streams(streams) => streams.run().await,
                 Measure::Mixed(mixed) => mixed.run().await,
+                Measure::Open(open) => open.run().await,
                 Measure::Flatness(flatness) => flatness.run().await,
                 Measure::Alone(alone) => alone.run().await,
                 Measure::Partitions(partitions) => partitions.run().await,

@@ -334,6 +334,7 @@ fn help_teaches() {
         (vec!["bench", "streams", "--help"], "--mix cs11-6.6"),
         (vec!["bench", "streams", "--help"], "--constants distinct"),
         (vec!["bench", "mixed", "--help"], "--in-order-streams"),
+        (vec!["bench", "open", "--help"], "Poisson"),
         (vec!["bench", "small", "--help"], "90th"),
         (vec!["bench", "small", "--help"], "default: all tables"),
         (vec!["bench", "throughput", "--help"], "all 22 queries"),
@@ -442,6 +443,34 @@ fn mixed_streams_run_together_and_alone_with_equal_answers() {
         }
         assert!(of_stream(4).all(|query| query["percent"] == 1));
     }
+}
+
+#[test]
+fn queries_that_arrive_at_random_times_get_equal_answers() {
+    let directory = TempDir::new().unwrap();
+    coscan_bench::tpch::lineitem(directory.path(), 0.01, &|_, _| {}).unwrap();
+    let table = format!("lineitem={}", directory.path().display());
+    let json = directory.path().join("open.json").display().to_string();
+    let bench = ["bench", "open", "--table", &table, "--engines", "datafusion,coscan"];
+    let numbers = words("--queries 6 --ranges 10,100 --mix FSP --pool-bytes 4MB");
+    let loads = ["--loads", "1,3", "--json", &json];
+    let shown = stdout(&run(&[&bench[..], &numbers, &loads].concat()));
+    assert_has(&shown, &["6 queries", "closed loop", "coscan", "p95", "late", "highest rate"]);
+    let reports = reports(&json);
+    assert_eq!(reports.len(), 2);
+    for report in &reports {
+        let rates = report["rates"].as_array().unwrap();
+        let per_s = |index: usize| rates[index]["per_s"].as_f64().unwrap();
+        assert!((per_s(1) / per_s(0) - 3.0).abs() < 1e-9, "{report}");
+        for rate in rates {
+            assert_eq!(rate["answers_equal"], true);
+            assert!(rate["late"].as_u64().unwrap() <= 6 && rate["p95_s"].as_f64() > Some(0.0));
+        }
+    }
+    let shown = stdout(&run(&[&bench[..], &numbers, &["--rates", "50"]].concat()));
+    assert_has(&shown, &["50.00", "highest rate"]);
+    let output = run(&[&bench[..], &["--rates", "0"]].concat());
+    assert_has(&stderr(&output), &["give numbers from 0.001"]);
 }
 
 #[test]
