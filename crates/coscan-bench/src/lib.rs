@@ -7,7 +7,8 @@
 //!
 //! [`rounds`] has what runs that are compared several times have in common. [`alone`] and [`small`] measure the cost of coscan where sharing gains little: queries that run alone, and streams
 //! of small queries. [`open`] lets queries arrive whoever is still running. [`throughput`] measures whole queries: streams of all 22 of TPC-H. [`partitions`] measures one scan on
-//! several numbers of partitions, [`updates`] tables that change.
+//! several numbers of partitions, [`updates`] tables that change, [`dashboard`] the same
+//! queries again and again over a directory to which files are added.
 //!
 //! This crate decides nothing about scheduling, and has no command line.
 
@@ -15,6 +16,7 @@ pub mod alone;
 pub mod answers;
 #[cfg(feature = "clients")]
 pub mod clients;
+pub mod dashboard;
 pub mod engines;
 pub mod experiment;
 pub mod metrics;

@@ -164,7 +164,7 @@ pub(crate) fn average(values: impl Iterator<Item = f64>) -> f64 {
 pub struct Compared<R> {
     /// One report per engine, in the requested order.
     pub reports: Vec<R>,
-    /// The first difference of each engine from the first one.
+    /// The first difference of each engine from the first one, and what else went wrong.
     pub differences: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use coscan_sim::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::engines::EngineKind;
-use crate::experiment::{EngineRun, Prepared};
+use crate::experiment::Prepared;
 use crate::metrics::{Compared, Standalone, average, percentile};
 use crate::rounds::in_turn;
 use crate::runner::{EngineError, Run};
@@ -128,17 +128,21 @@ impl Prepared {
             let prepared = self.with_streams(arrivals(&queries, per_s, self.experiment.seed));
             let of_rate = in_turn(index, kinds, async |&kind| {
                 on_run(kind, Some(per_s));
-                let EngineRun { run, .. } = prepared.run(kind, None).await?;
+                let run = prepared.run(kind, None).await?;
+                let faults = run.faults();
+                let run = run.run;
                 let difference = expected.get().and_then(|expected| run.compare(expected).err());
                 let report = rate_report(&run, &prepared.streams, per_s, late_after_s);
                 let report = OpenRateReport { answers_equal: difference.is_none(), ..report };
                 expected.get_or_init(|| run);
-                let place = |difference| format!("{kind}, {per_s:.2} a second: {difference}");
-                Ok((report, difference.map(place)))
+                let wrong = difference.map(|difference| difference.to_string());
+                let wrong = wrong.into_iter().chain(faults);
+                let wrong = wrong.map(|wrong| format!("{kind}, {per_s:.2} a second: {wrong}"));
+                Ok((report, wrong.collect::<Vec<_>>()))
             });
-            for (reports, (report, difference)) in reports.iter_mut().zip(of_rate.await?) {
+            for (reports, (report, wrong)) in reports.iter_mut().zip(of_rate.await?) {
                 reports.push(report);
-                differences.extend(difference);
+                differences.extend(wrong);
             }
         }
         let queries = queries.len();

@@ -47,3 +47,16 @@ pub(crate) async fn make_lineitem(directory: PathBuf, scale: f64) -> Result<Path
     bar.finish_and_clear();
     Ok(path)
 }
+
+/// A directory that is removed at the end.
+pub(crate) struct Removed(pub(crate) PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            eprintln!("coscan: cannot remove {}: {error}", self.0.display());
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! All engines read through the same device, with the same store, limit and meter.
 
+mod directory;
 mod kind;
 mod places;
 mod tables;
@@ -34,7 +35,7 @@ use crate::workload::{KEY, in_order_table};
 
 pub use kind::{EngineKind, UnknownEngine};
 use places::FilePlaces;
-pub(crate) use tables::{Tables, manager_options};
+pub(crate) use tables::{Tables, manager_options, memory_fault};
 
 /// The device that the data is read from.
 #[derive(Debug, Clone, Default)]
@@ -110,20 +111,16 @@ impl SqlEngine {
         manager: BufferManager,
         table_options: FileOptions,
     ) -> Result<Self, EngineError> {
-        let Opened { engine, store, store_url, urls } = Opened::new(source).await?;
-        let name = manager.options().policy.name().to_owned();
-        let stores = Stores::new();
-        stores.register(&store_url, store);
-        let coscan =
-            CoscanOptions::new(&manager).with_stores(stores).with_table_options(table_options);
-        coscan.clone().install(&engine.context)?;
+        let opened = Opened::new(source).await?;
+        let urls = opened.urls.clone();
+        let (engine, coscan) = opened.with_coscan(manager, table_options)?;
         let provider = SharedTableProvider::open(&coscan, &urls).await?;
         if provider.schema().column_with_name(KEY).is_some() {
             let in_order = provider.with_orders(&[key_order()]).await?;
             engine.context.register_table(in_order_table(table), Arc::new(in_order))?;
         }
         engine.context.register_table(table, Arc::new(provider))?;
-        Ok(Self { name, manager: Some(manager), ..engine })
+        Ok(engine)
     }
 
     /// Adds another table of the same store, which is read through the same device. It declares no order.
@@ -201,6 +198,22 @@ impl Opened {
         let (name, places) = ("datafusion".to_owned(), FilePlaces::new(&files));
         let engine = SqlEngine { name, context, metrics, metrics_started, places, manager: None };
         Ok(Self { engine, store, store_url, urls })
+    }
+
+    /// Makes the session one of coscan, still without tables.
+    fn with_coscan(
+        self,
+        manager: BufferManager,
+        table_options: FileOptions,
+    ) -> Result<(SqlEngine, CoscanOptions), EngineError> {
+        let Self { engine, store, store_url, .. } = self;
+        let name = manager.options().policy.name().to_owned();
+        let stores = Stores::new();
+        stores.register(&store_url, store);
+        let coscan =
+            CoscanOptions::new(&manager).with_stores(stores).with_table_options(table_options);
+        coscan.clone().install(&engine.context)?;
+        Ok((SqlEngine { name, manager: Some(manager), ..engine }, coscan))
     }
 }
 

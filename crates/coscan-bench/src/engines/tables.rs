@@ -1,6 +1,7 @@
 //! An engine on several tables of files.
 
-use coscan_runtime::{BufferManager, Options};
+use coscan_runtime::{BufferManager, ManagerReport, Options};
+use coscan_sim::report::draw::numbers::bytes;
 use coscan_storage::table::FileOptions;
 
 use super::{Device, EngineKind, Source, SqlEngine};
@@ -45,6 +46,12 @@ impl Tables<'_> {
         }
         Ok(engine)
     }
+}
+
+/// The words for a manager that held more than its budget. `None` if it never did.
+pub(crate) fn memory_fault(manager: &ManagerReport) -> Option<String> {
+    let (held, budget) = (manager.held_bytes_max, manager.memory_bytes);
+    (held > budget).then(|| format!("held {} of {}", bytes(held), bytes(budget)))
 }
 
 /// The options of a manager with memory for operators beside the pool and decoded columns, all in bytes.

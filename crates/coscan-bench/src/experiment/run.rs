@@ -10,7 +10,7 @@ use coscan_datafusion::ShareResults;
 use coscan_runtime::{BufferManager, ManagerReport, Options};
 
 use super::{PoolSize, Prepared};
-use crate::engines::{EngineKind, SqlEngine, Tables, manager_options};
+use crate::engines::{EngineKind, SqlEngine, Tables, manager_options, memory_fault};
 use crate::metrics::{Standalone, average};
 use crate::runner::{Engine, EngineError, Run, run_streams, time_query};
 use crate::workload::{self, Kind, ORDERS, Query, Stream, standalone_queries};
@@ -24,6 +24,17 @@ pub struct EngineRun {
     pub manager: Option<ManagerReport>,
     /// The number of entries of the decision log, or the error of writing it. `None` if none was requested.
     pub recorded: Option<io::Result<u64>>,
+}
+
+impl EngineRun {
+    /// What went wrong beside the answers: coscan held more than its budget, or its decisions could not be recorded.
+    pub fn faults(&self) -> Vec<String> {
+        let memory = self.manager.as_ref().and_then(memory_fault);
+        let recording = self.recorded.as_ref().and_then(|recorded| recorded.as_ref().err());
+        let recording =
+            recording.map(|error| format!("its decisions could not be recorded: {error}"));
+        memory.into_iter().chain(recording).collect()
+    }
 }
 
 impl Prepared {

@@ -3,12 +3,13 @@
 //! [`table`] is CS07 Table 2 as plain text. [`html`] is the same with pictures as one page that
 //! needs nothing else. The pictures are also available one by one, for a README: [`reads`] is CS07
 //! Figure 4, [`latency`] and [`bytes`] show Table 2, [`flatness`] is CS07 Figure 7. [`mixed`] shows several runs beside
-//! each other, [`rounds`] medians of runs, [`open`] arrivals, [`small`] small queries, [`throughput`] those of TPC-H and [`partitions`] scans, as plain text.
+//! each other, [`rounds`] medians of runs, [`open`] arrivals, [`dashboard`] refreshes, [`small`] small queries, [`throughput`] those of TPC-H and [`partitions`] scans, as plain text.
 //!
 //! All of them take the reports in the order in which they are shown. The others are compared with the first.
 
 mod blocks;
 pub mod bytes;
+pub mod dashboard;
 pub mod flatness;
 pub mod html;
 pub mod latency;

@@ -40,6 +40,6 @@ pub fn table(reports: &[RoundsReport]) -> String {
 }
 
 /// A cell: the 95 % interval of a ratio, or a dash where there are too few rounds.
-fn interval(ratio: &RoundRatio) -> String {
+pub(super) fn interval(ratio: &RoundRatio) -> String {
     ratio.interval.map_or_else(dash, |(low, high)| format!("{low:.3} to {high:.3}"))
 }

@@ -1,5 +1,5 @@
 //! The TPC-H table `lineitem` as one Parquet file, which is made on this machine and kept for the next run.
-//! [`others()`] makes the other seven tables, [`tables`] all eight. [`queries`] has the queries, [`setup`] what
+//! [`others()`] makes the other seven tables, [`tables`] all eight, [`lineitem_by_day`] a directory with a file for each day. [`queries`] has the queries, [`setup`] what
 //! benchmarks that run them have in common.
 //!
 //! The file has row groups of [`ROW_GROUP_ROWS`] rows, Snappy compression, data pages of the writer's default size,
@@ -9,6 +9,7 @@
 //! Parts of the table are generated in parallel, cut into row groups in order, encoded in parallel, and written in
 //! order. The bytes do not depend on the number of threads.
 
+mod days;
 mod others;
 mod parameters;
 pub mod queries;
@@ -34,6 +35,7 @@ use parquet::file::writer::SerializedFileWriter;
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
+pub use days::{DAYS_MAX, lineitem_by_day};
 pub use others::others;
 pub use parameters::Parameters;
 

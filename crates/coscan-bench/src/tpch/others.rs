@@ -44,7 +44,7 @@ pub fn others(
     made.collect()
 }
 
-fn write(file: &File, rows: Box<dyn RecordBatchReader>) -> Result<(), TpchError> {
+pub(super) fn write(file: &File, rows: Box<dyn RecordBatchReader>) -> Result<(), TpchError> {
     let out = BufWriter::new(file);
     let mut writer = ArrowWriter::try_new(out, rows.schema(), Some(properties()))?;
     for batch in rows {

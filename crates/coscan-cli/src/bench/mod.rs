@@ -1,6 +1,7 @@
 //! `coscan bench`: measurements on your own data.
 
 mod alone;
+mod dashboard;
 mod mixed;
 mod open;
 mod partitions;
@@ -25,6 +26,7 @@ use coscan_runtime::storage::stores::Limits;
 use coscan_runtime::storage::table::{FileOptions, PageLayout};
 
 use alone::Alone;
+use dashboard::DashboardCommand;
 use mixed::Mixed;
 use open::Open;
 use partitions::Partitions;
@@ -62,6 +64,7 @@ enum Measure {
     Small(Small),
     Throughput(Throughput),
     Updates(UpdatesCommand),
+    Dashboard(DashboardCommand),
 }
 
 /// Average query time as more streams run at the same time (Cooperative Scans, VLDB 2007, Figure 7).
@@ -173,6 +176,7 @@ impl Bench {
                 Measure::Small(small) => small.run().await,
                 Measure::Throughput(throughput) => throughput.run().await,
                 Measure::Updates(updates) => updates.run().await,
+                Measure::Dashboard(dashboard) => dashboard.run().await,
             }
         };
         tokio::select! {

@@ -10,7 +10,7 @@ use coscan_bench::updates::{Section, Updates};
 use super::write;
 use crate::Failure;
 use crate::compare::spinner;
-use crate::data::{data_directory, make_lineitem};
+use crate::data::{Removed, data_directory, make_lineitem};
 use crate::sizes::parse_bytes;
 
 /// Tables that change, beside the same tables at rest.
@@ -93,18 +93,5 @@ impl UpdatesCommand {
         bar.finish_and_clear();
         let report = report?;
         write(&self.json, |path| write_json(path, std::slice::from_ref(&report)))
-    }
-}
-
-/// A directory that is removed at the end.
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            eprintln!("coscan: cannot remove {}: {error}", self.0.display());
-        }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use coscan_bench::engines::EngineKind;
-use coscan_bench::experiment::{EngineRun, Experiment, PoolSize, Prepared};
+use coscan_bench::experiment::{Experiment, PoolSize, Prepared};
 use coscan_bench::metrics::{EngineReport, Standalone};
 use coscan_bench::report::{bytes, latency, reads};
 use coscan_bench::rounds::{RoundsReport, in_turn};
@@ -121,7 +121,8 @@ pub(crate) async fn run_engines(
             let part = |pool: Percent| PoolSize::PartOfTouched(f64::from(pool.get()) / 100.0);
             let pool = engine.pool.map_or(prepared.experiment.pool, part);
             let run = prepared.with_pool(pool).run(engine.kind, file.as_deref()).await?;
-            let faults = faults_of(&name, &run);
+            let faults: Vec<_> =
+                run.faults().into_iter().map(|fault| format!("{name}: {fault}")).collect();
             let difference = expected.get().and_then(|expected| run.run.compare(expected).err());
             let report = run.run.report(standalone, difference.is_none())?;
             let report = EngineReport { engine: engine.to_string(), ..report };
@@ -141,21 +142,6 @@ pub(crate) async fn run_engines(
     let rounds: Vec<_> = rounds.collect();
     let reports = rounds.iter().filter_map(RoundsReport::median_run).collect();
     Ok(Comparison { prepared, reports, rounds, differences, faults })
-}
-
-/// What went wrong in a run beside its answers.
-fn faults_of(name: &str, run: &EngineRun) -> Vec<String> {
-    let mut faults = Vec::new();
-    if let Some(manager) =
-        run.manager.as_ref().filter(|manager| manager.held_bytes_max > manager.memory_bytes)
-    {
-        let held = show_bytes(manager.held_bytes_max);
-        faults.push(format!("{name} held {held} of {}", show_bytes(manager.memory_bytes)));
-    }
-    if let Some(Err(error)) = &run.recorded {
-        faults.push(format!("{name}: its decisions could not be recorded: {error}"));
-    }
-    faults
 }
 
 /// The file in which the decisions of one engine are recorded. It is `file` itself if coscan runs only once. Otherwise

@@ -1,6 +1,7 @@
 //! Tests of the program by its command line.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod bench;
 mod cli;
 mod database;
 mod program;
