@@ -39,7 +39,7 @@ const SUSPECT_BYTES_MIN: u64 = 32 << 20;
 pub(super) const QUERY_BYTES_MIN: u64 = 8 << 20;
 
 /// The memory that the process may have beyond its memory without queries, in tenths of the server's memory.
-const PROCESS_TENTHS: u64 = 11;
+const PROCESS_TENTHS: u64 = 10;
 
 /// The interval of checks whether the process has too much memory. The second interval applies if returning memory has
 /// not helped.

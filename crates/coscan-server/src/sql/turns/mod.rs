@@ -1,5 +1,6 @@
 //! Turns on processors. While queries of several users run, each user has at most as many running tasks as there are
-//! processors, however many queries the user has. The system then shares the processors among users.
+//! processors, however many queries the user has. Those who have had more than others have at most as many as their share of
+//! the processors, as long as others have something to do. The system then shares the processors among users.
 //!
 //! A turn is one poll of a task. A turn that lasts long is preempted by the system, so that nobody waits for the turns
 //! of others.
@@ -8,11 +9,19 @@ use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
 
 /// The time for which a user counts as active after the last turn, since clients pause between their queries.
 const ACTIVE: Duration = Duration::from_secs(1);
+
+/// The time for which a user counts as busy after the last turn, since short queries pause between their steps.
+const BUSY: Duration = Duration::from_millis(5);
+
+/// The time by which a user may have had more than others, for each unit of weight, without having fewer turns.
+const AHEAD: Duration = Duration::from_millis(20);
 
 /// The turns of all queries.
 #[derive(Debug)]
@@ -27,6 +36,8 @@ pub(super) struct Turns {
 #[derive(Debug)]
 struct User {
     weight: u32,
+    /// The time of all turns for each unit of weight. Users who come, or come back, begin with the least of the others.
+    had: Duration,
     /// The end of the last turn.
     ended: Instant,
     /// The number of turns, including those given to waiting tasks.
@@ -38,13 +49,21 @@ struct User {
 }
 
 impl User {
-    fn new(weight: u32) -> Self {
+    fn new(weight: u32, had: Duration) -> Self {
         let (waiting, given) = (VecDeque::new(), Vec::new());
-        Self { weight, ended: Instant::now(), turns: 0, next: 0, waiting, given }
+        Self { weight, had, ended: Instant::now(), turns: 0, next: 0, waiting, given }
     }
 
     fn is_active(&self) -> bool {
-        self.turns > 0 || !self.waiting.is_empty() || self.ended.elapsed() < ACTIVE
+        self.has_work_within(ACTIVE)
+    }
+
+    fn is_busy(&self) -> bool {
+        self.has_work_within(BUSY)
+    }
+
+    fn has_work_within(&self, pause: Duration) -> bool {
+        self.turns > 0 || !self.waiting.is_empty() || self.ended.elapsed() < pause
     }
 
     /// Gives turns to waiting tasks, up to a limit. Collects the wakers of these tasks.
@@ -81,23 +100,32 @@ impl Turns {
     }
 
     /// The most turns of a user at once: as many as processors for the largest weight, fewer for others and while
-    /// statements are planned; at least one.
+    /// statements are planned; the share of the processors if the user has had more than others who are busy; at least one.
     fn most(&self, users: &HashMap<Arc<str>, User>, user: &str) -> usize {
         if users.len() <= 1 {
             return usize::MAX;
         }
-        let largest = users.values().map(|user| user.weight).max().unwrap_or(1).max(1);
-        let weight = users.get(user).map_or(1, |user| user.weight);
-        let share = self.processors.saturating_mul(weight as usize) / largest as usize;
+        let own = users.get(user);
+        let (weight, had) = own.map_or((1, Duration::ZERO), |own| (own.weight, own.had));
+        let others = users.iter().filter(|(name, _)| name.as_ref() != user).map(|(_, other)| other);
+        let busy: Vec<&User> = others.clone().filter(|other| other.is_busy()).collect();
+        let is_ahead = busy.iter().any(|other| other.had + AHEAD < had);
+        let weights = u64::from(match is_ahead {
+            true => busy.iter().map(|other| other.weight).fold(weight, u32::saturating_add),
+            false => others.map(|other| other.weight).fold(weight, u32::max),
+        });
+        let share = self.processors as u64 * u64::from(weight) / weights.max(1);
         let planning = self.plannings().get(user).copied().unwrap_or(0);
-        share.saturating_sub(planning).max(1)
+        usize::try_from(share).unwrap_or(usize::MAX).saturating_sub(planning).max(1)
     }
 
     /// Begins a turn. If none is free, the task waits for one under the returned number.
     fn begin(&self, taker: &Taker, waits: Option<u64>, waker: &Waker) -> Result<(), u64> {
         let mut users = self.users();
-        let new = || User::new(taker.weight);
-        users.entry(Arc::clone(&taker.user)).or_insert_with(new).weight = taker.weight;
+        let least = users.values().map(|user| user.had).min().unwrap_or_default();
+        let new = || User::new(taker.weight, least);
+        let own = users.entry(Arc::clone(&taker.user)).or_insert_with(new);
+        own.weight = taker.weight;
         let most = self.most(&users, &taker.user);
         let own = users.entry(Arc::clone(&taker.user)).or_insert_with(new);
         if let Some(number) = waits {
@@ -117,10 +145,11 @@ impl Turns {
         Err(number)
     }
 
-    /// Ends a turn.
-    fn end(&self, taker: &Taker) {
+    /// Ends a turn, which has taken this long.
+    fn end(&self, taker: &Taker, time: Duration) {
         self.change(&taker.user, |own| {
             own.turns -= 1;
+            own.had += time / taker.weight.max(1);
             own.ended = Instant::now();
         });
     }
@@ -194,7 +223,7 @@ pub(super) struct Taker {
 impl Taker {
     /// Makes a task take turns.
     pub(super) fn task<F: Future + Unpin>(self, task: F) -> InTurns<F> {
-        InTurns { taker: self, task, waits: None }
+        InTurns { taker: self, task, waits: None, again: None }
     }
 }
 
@@ -204,6 +233,8 @@ pub(super) struct InTurns<F> {
     task: F,
     /// The number under which it waits.
     waits: Option<u64>,
+    /// The time at which it looks again, since others may be busy no longer, which nobody tells.
+    again: Option<Pin<Box<Sleep>>>,
 }
 
 impl<F: Future + Unpin> Future for InTurns<F> {
@@ -211,12 +242,14 @@ impl<F: Future + Unpin> Future for InTurns<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        if let Err(number) = this.taker.turns.begin(&this.taker, this.waits, context.waker()) {
+        while let Err(number) = this.taker.turns.begin(&this.taker, this.waits, context.waker()) {
             this.waits = Some(number);
-            return Poll::Pending;
+            let again = this.again.get_or_insert_with(|| Box::pin(tokio::time::sleep(BUSY)));
+            ready!(again.as_mut().poll(context));
+            this.again = None;
         }
-        this.waits = None;
-        let _turn = Turn(&this.taker); // Ends also if the task panics.
+        (this.waits, this.again) = (None, None);
+        let _turn = Turn { taker: &this.taker, began: Instant::now() }; // Ends also if the task panics.
         Pin::new(&mut this.task).poll(context)
     }
 }
@@ -229,11 +262,14 @@ impl<F> Drop for InTurns<F> {
     }
 }
 
-struct Turn<'a>(&'a Taker);
+struct Turn<'a> {
+    taker: &'a Taker,
+    began: Instant,
+}
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.turns.end(self.0);
+        self.taker.turns.end(self.taker, self.began.elapsed());
     }
 }
 

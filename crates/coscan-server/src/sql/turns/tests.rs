@@ -20,7 +20,7 @@ fn several_users_have_turns_by_weight() {
     assert_eq!((0..9).filter(|_| begins(&bob)).count(), 2);
     assert_eq!((0..9).filter(|_| begins(&eve)).count(), 2);
     assert!(!begins(&ann), "she is not alone any more");
-    (0..5).for_each(|_| turns.end(&ann));
+    (0..5).for_each(|_| turns.end(&ann, Duration::ZERO));
     assert_eq!(turns.users()["ann"].turns, 4, "one who waited has a turn");
 }
 
@@ -45,7 +45,7 @@ async fn who_waits_goes_on_when_a_turn_ends() {
     assert!(begins(&bob) && begins(&ann));
     let [mut first, mut second] = [(); 2].map(|()| ann.clone().task(Box::pin(async {})));
     assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
-    turns.end(&ann);
+    turns.end(&ann, Duration::ZERO);
     drop(first); // It was given the turn.
     second.await;
     assert_eq!(turns.users()["ann"].turns, 0);
@@ -57,4 +57,39 @@ async fn a_panic_ends_the_turn() {
     let task = taker(&turns, "ann", 1).task(Box::pin(async { panic!("broken") }));
     assert!(tokio::spawn(task).await.is_err());
     assert_eq!(turns.users()["ann"].turns, 0);
+}
+
+#[test]
+fn whoever_has_had_more_than_others_has_a_share_of_the_turns() {
+    let turns = Turns::new(4);
+    let [ann, bob] = [("ann", 1), ("bob", 1)].map(|(user, weight)| taker(&turns, user, weight));
+    let has = |taker: &Taker| {
+        let count = (0..9).filter(|_| begins(taker)).count();
+        (0..99).for_each(|number| turns.leave(taker, number));
+        (0..count).for_each(|_| turns.end(taker, Duration::ZERO));
+        count
+    };
+    assert!(begins(&bob) && begins(&ann));
+    turns.end(&ann, Duration::from_secs(9));
+    assert_eq!((has(&ann), has(&bob)), (2, 3), "Bob has one already");
+    turns.end(&bob, Duration::from_secs(10));
+    assert!(begins(&ann));
+    assert_eq!((has(&ann), has(&bob)), (3, 2));
+    // Those who come begin with the least of the others.
+    let eve = taker(&turns, "eve", 1);
+    assert_eq!(has(&eve), 4);
+    assert_eq!(turns.users()["eve"].had, Duration::from_secs(9));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waits_looks_again_when_others_are_busy_no_longer() {
+    let turns = Turns::new(2);
+    let [ann, bob] = [("ann", 1), ("bob", 1)].map(|(user, weight)| taker(&turns, user, weight));
+    assert!(begins(&bob) && begins(&ann) && begins(&ann));
+    turns.end(&ann, Duration::from_secs(1));
+    let mut task = ann.clone().task(Box::pin(async {}));
+    assert!(poll!(&mut task).is_pending(), "she has one, which is her share");
+    turns.end(&bob, Duration::ZERO);
+    task.await;
+    assert_eq!(turns.users()["ann"].turns, 1);
 }
