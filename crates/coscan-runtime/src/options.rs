@@ -16,7 +16,8 @@ pub struct Options {
     pub pool_bytes: u64,
     /// The bytes that the pool keeps, however much memory queries need. Default: an eighth of `pool_bytes`.
     pub pool_bytes_min: u64,
-    /// The most bytes of decoded columns that are kept for other scans. Default: a quarter of `memory_bytes`.
+    /// The most bytes of decoded columns that are kept for other scans, and for later ones while nothing else needs the
+    /// memory. Default: half of `memory_bytes`.
     pub decode_bytes: u64,
     /// The most loads in flight from each store. Default: 4.
     pub loads_in_flight_max: usize,
@@ -59,7 +60,7 @@ impl Options {
             memory_bytes,
             pool_bytes: memory_bytes / 2,
             pool_bytes_min: memory_bytes / 16,
-            decode_bytes: memory_bytes / 4,
+            decode_bytes: memory_bytes / 2,
             loads_in_flight_max: 4,
             active_workers_max: 3 * cores(),
             request_cost_bytes: 200_000,
