@@ -96,6 +96,9 @@ impl DisplayAs for SharedScanExec {
             let separator = if position == 0 { ", may_hold_nan=" } else { " and " };
             write!(f, "{separator}{name} in {chunks} chunks")?;
         }
+        if let Some(reason) = self.unshared_reason {
+            write!(f, ", results=not shared ({reason})")?;
+        }
         if let Some(fetch) = self.fetch {
             write!(f, ", fetch={fetch}")?;
         }

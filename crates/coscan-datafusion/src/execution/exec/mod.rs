@@ -6,6 +6,7 @@ mod operator;
 mod pushdown;
 mod replica_choice;
 mod unordered_reason;
+mod unshared_reason;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use crate::planning::unshared::ScanRequirements;
 use crate::tables::source::{PlanSettings, ScanSource, is_dynamic, properties};
 use execution::ExecutionState;
 pub(crate) use unordered_reason::UnorderedReason;
+pub(crate) use unshared_reason::UnsharedReason;
 
 /// Reads a shared table: the chunks that statistics and Bloom filters do not rule out, in the order in which the
 /// scheduler hands them out, or in the table's order if an operator above needs it.
@@ -44,6 +46,7 @@ pub(crate) use unordered_reason::UnorderedReason;
 /// | `pushed_filters` | filters by which the scan removes rows itself |
 /// | `top_k_order` | the order of a top-k above: chunks that may hold its rows are read first |
 /// | `may_hold_nan` | columns of floating-point numbers with which filters or a top-k could rule more chunks out, and the number of chunks to read of which it is not known that they hold no NaN there. It is known once all rows of a chunk were decoded |
+/// | `results=not shared` | the aggregation above computes all chunks itself; `why` is the reason |
 /// | `fetch` | the most rows that a partition gives |
 /// | `query` | the [id of the query](crate::QueryId) that has executed it, if it has one |
 /// | `reads=first_pages` | so few rows are needed that the first pages of each column are read, and no chunks |
@@ -81,6 +84,8 @@ pub struct SharedScanExec {
     ordered_for: Option<Arc<str>>,
     /// The reason why rows are returned in any order, if they are.
     unordered_reason: UnorderedReason,
+    /// The reason why an aggregation above does not share the results of chunks, if there is one that does not.
+    unshared_reason: Option<UnsharedReason>,
     /// The number of chunks that are worked on at the same time, for a scan in order.
     workers: usize,
     /// Whether the user's query itself repartitions its rows.
@@ -121,6 +126,7 @@ impl SharedScanExec {
             top_k_order: None,
             ordered_for: None,
             unordered_reason: UnorderedReason::NotNeeded,
+            unshared_reason: None,
             workers: 1,
             has_user_partitioning: false,
             copy_choice: None,
@@ -136,6 +142,11 @@ impl SharedScanExec {
     /// Sets the reason why the rows come in any order, for EXPLAIN.
     pub(crate) fn in_any_order(&self, unordered_reason: UnorderedReason) -> Self {
         Self { unordered_reason, ..self.clone() }
+    }
+
+    /// Sets the reason why an aggregation above does not share the results of chunks, for EXPLAIN.
+    pub(crate) fn with_unshared_results(&self, reason: UnsharedReason) -> Self {
+        Self { unshared_reason: Some(reason), ..self.clone() }
     }
 
     /// Sets the number of workers that an operator above has for a scan in order.
