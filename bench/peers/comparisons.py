@@ -50,7 +50,7 @@ def what_results_give(times: list[Figure]) -> list[str]:
     losses = [figure for figure, _ in wins(measured, [NO_RESULTS]) if not figure.overlaps(NO_RESULTS)]
     lines = [wrapped(
         "Queries take results of each other if they have the same aggregates, keys and conditions, up to a range of "
-        "the key by which the rows are ordered. **Whoever asks queries that are all different should expect the column "
+        "the key by which the rows are ordered. **If your queries are all different, expect the figures of "
         f"{NO_RESULTS}.** With shared results, {len(gains)} of {len(measured)} times are more than {percent(EQUAL)} "
         f"lower and {len(losses)} are higher, in each round; the others differ by less, or by what rounds differ by.")]
     if gains:

@@ -20,7 +20,8 @@ PURPOSES = {
     "tpch": "Queries with joins, one after another and side by side: what happens as more users come.",
     "open-loop": "Queries that arrive whether or not earlier ones have ended, as in a service: how long users wait.",
     "small": "Lookups and small aggregates, for which there is little to share: what a server and its scheduler cost.",
-    "alone": "One query at a time, where nothing can be shared: how fast the engine itself is.",
+    "alone": "One query at a time, each time with other parameters: no results can be shared, how fast the engine "
+             "itself is.",
 }
 
 
@@ -37,8 +38,8 @@ def how(results: dict, case: str) -> str:
         case "streams-distinct":
             return ("The queries of `streams-cached` over the same ranges of keys, each with constants of its own that "
                     "select about as many rows: dates, the quantity, and whole numbers in the place of the 1 in "
-                    "`1 - l_discount` and `1 + l_tax`. Of discounts, which are eleven, no 64 ranges differ: where Q6 "
-                    "says `l_discount`, these say `(l_discount + 25.00)` and so on, in the filter and in the product.")
+                    "`1 - l_discount` and `1 + l_tax`. `l_discount` has eleven values, too few for 64 different ranges: "
+                    "where Q6 says `l_discount`, these say `(l_discount + 25.00)` and so on, in the filter and in the product.")
         case "streams-slow-device":
             return f"{streams(results)} {slow_device(results, case)}"
         case "dashboard":
@@ -54,7 +55,7 @@ def how(results: dict, case: str) -> str:
                     "in `streams-cached`. Latency counts from the arrival, waiting included. "
                     f"*{cases.TIMES_ALONE.capitalize()}*, one client asks all, and no query takes results of others. "
                     "The last row is the highest of the measured loads up to which 95 % of the latencies are within "
-                    f"{PATIENCE} times that mean, which is each engine's own; 0 says that they are at none.")
+                    f"{PATIENCE} times that mean, which is each engine's own; 0 means at none of them.")
         case "small":
             return (f"{count(content)} queries from 16 clients, one after another each: a row of `customer` by its "
                     "key; groups of 1,000 customers; an aggregate of 1,000 parts, and of the supplies of 100 parts; "
@@ -90,7 +91,8 @@ def slow_device(results: dict, case: str) -> str:
             f"{number(options['bandwidth'] / 1e6)} MB/s. Nothing is read before. To stand for data larger than memory, "
             f"coscan's pool is {pool} MB, and the page cache, which serves the others, is emptied of the table every "
             f"{number(interval)} ms, in which the device delivers {pool} MB. "
-            "Decoded columns, which coscan shares, are in its peak memory.")
+            "Decoded columns, which coscan shares and keeps beyond its pool, are in its peak memory; they save "
+            "decoding, not reading.")
 
 
 def dashboard_words(results: dict) -> str:
@@ -103,7 +105,7 @@ def dashboard_words(results: dict) -> str:
             f"all at once. The table is a folder, partitioned as Hive does: the rows of `lineitem` of "
             f"{dashboard.MONTHS_AT_FIRST} months from {months[0]} on, a file each; {number(content['bytes'] / 1e6)} MB "
             f"are in all {len(months)} files. There are {refreshes} refreshes, and before each but the first the file "
-            "of another month arrives, which the answers prove was seen: coscan with `SET coscan.refresh_interval = "
+            "of another month arrives; the answers show that each engine has seen it: coscan with `SET coscan.refresh_interval = "
             "'0s'`, DataFusion without its cache of lists of files, DuckDB and chDB by views over `**/*.parquet`. "
             "Rows of later refreshes are medians of these. Two panels share no results: one has many groups, one "
             f"counts distinct parts. {device}")

@@ -16,7 +16,7 @@ page with the results.
 
 engines:
   coscan               as it is by default: queries share reads, decoding, and results, which are kept
-  coscan-no-results    coscan.share_results = false: reads and decoding only; what queries that all differ get
+  coscan-no-results    coscan.share_results = false: reads and decoded columns only; what queries get that all differ
   coscan-running       coscan.share_results = running: results of queries that run at the same time
   duckdb, chdb, datafusion
 
@@ -27,8 +27,8 @@ cases:
   streams-distinct       the same, no two queries with a filter or an expression in common: no result can be shared
   streams-slow-device    streams-cached from a device of 200 MB/s, little memory for files (needs root: a control
                          group)
-  dashboard              14 aggregations at once, refreshed each time that one of 40 files has arrived; on the slow
-                         device, if there is one
+  dashboard              14 aggregations at once over 31 files, refreshed after each of 9 more; on the slow device, if
+                         there is one
   tpch                   the 22 queries of TPC-H in 1, 4 and 16 streams, parameters at random
   open-loop              scans that arrive at random, at 0.25 to 4 times the rate that DuckDB sustains
   small                  512 small queries from 16 clients

@@ -45,8 +45,9 @@ def introduction(results: dict) -> list[str]:
                   "for each client. Queries share reads, decoding and the results of chunks of equal aggregations, "
                   "with queries that run at the same time and with earlier ones. Its processor time and memory are "
                   "those of the server and of the client process together.",
-        "coscan-no-results": "**coscan-no-results**: the same with `SET coscan.share_results = false`: queries that "
-                             "run at the same time share reads and decoding only.",
+        "coscan-no-results": "**coscan-no-results**: the same with `SET coscan.share_results = false`: queries share "
+                             "reads and decoded columns, also those that earlier queries left while memory is free, "
+                             "but no results.",
         "coscan-running": "**coscan-running**: the same with `SET coscan.share_results = running`: results, too, but "
                           "only of queries that run at the same time.",
         "duckdb": "**DuckDB**: one database in memory in the client's process, views over `read_parquet`, a cursor for "
@@ -66,11 +67,12 @@ def introduction(results: dict) -> list[str]:
     medians = f"medians of {rounds(options['rounds'])}" if options["rounds"] > 1 else "from one round"
     lines = [wrapped(why), "", wrapped(text), "", *listed([how_run[engine] for engine in engines]), "", wrapped(
         "Start-up is not measured. Except on the slow device, files are in the page cache, and each engine has run "
-        "each kind of query once (coscan then has the data in its own pool). A time ends when the client has the whole "
+        "each kind of query once (coscan then has the data in its own pool, and some of it decoded). A time ends when the client has the whole "
         f"result. Numbers are {medians}; in parentheses is the factor to coscan's."), "", wrapped(
-        "Nobody profits from what the benchmark itself repeats: each load, each number of streams and each round runs "
-        "in a process of its own, which starts without results; coscan's warm-up keeps none; and a query that is "
-        "repeated has other parameters, but for the panels of a dashboard. What shared results gain here is what the "
+        "No engine gains results from repetitions that the benchmark itself makes: each load, each number of streams and "
+        "each round runs in a process of its own, which starts without results; coscan's warm-up keeps none; and a query "
+        "that is repeated has other parameters, but for the panels of a dashboard. Caches of data stay from the warm-up "
+        "on. What shared results gain here is what the "
         "queries of one case have in common."), "",
         "Repeat it with:", "", "```sh", results["command"], "```", ""]
     if options["quick"]:

@@ -6,7 +6,7 @@
 //! shows it as text and as a page with pictures.
 //!
 //! [`rounds`] has what runs that are compared several times have in common. [`alone`] and [`small`] measure the cost of coscan where sharing gains little: queries that run alone, and streams
-//! of small queries. [`open`] lets queries arrive whoever is still running. [`throughput`] measures whole queries: streams of all 22 of TPC-H. [`partitions`] measures one scan on
+//! of small queries. [`open`] lets queries arrive whether or not earlier queries have finished. [`throughput`] measures whole queries: streams of all 22 of TPC-H. [`partitions`] measures one scan on
 //! several numbers of partitions, [`updates`] tables that change, [`dashboard`] the same
 //! queries again and again over a directory to which files are added.
 //!

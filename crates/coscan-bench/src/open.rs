@@ -1,4 +1,4 @@
-//! Queries that arrive at random times, whoever is still running: an open system, as users of a server are one.
+//! Queries that arrive at random times, whether or not earlier queries have finished: an open loop, as users of a server are.
 //!
 //! Streams whose queries wait for each other slow down with the engine. Here arrivals do not, so that queries pile up where an
 //! engine answers fewer than arrive. Gaps between arrivals are exponential (a Poisson process), drawn from the seed, and the
@@ -23,10 +23,10 @@ pub const LATE_FACTOR: f64 = 5.0;
 /// How many queries arrive in a second, in several runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rates {
-    /// So many.
+    /// Queries per second.
     PerSecond(Vec<f64>),
-    /// So many times those that the first engine answers in a second in a closed loop: this many clients, each of which
-    /// sends its next query when it has the answer to the last one.
+    /// Multiples of the rate that the first engine sustains in a closed loop: each client sends its next query when it has the
+    /// answer to the last one.
     Loads {
         /// The multiples.
         loads: Vec<f64>,
@@ -38,7 +38,7 @@ pub enum Rates {
 /// What was measured on all engines.
 #[derive(Debug)]
 pub struct OpenRun {
-    /// The average time of the queries alone with nothing in memory, in seconds.
+    /// The average time of the queries alone on plain DataFusion, in seconds.
     pub alone_avg_s: f64,
     /// The queries that the first engine answers in a second in a closed loop. `None` if rates were given.
     pub closed_loop_per_s: Option<f64>,
@@ -55,7 +55,7 @@ pub struct OpenReport {
     pub queries: usize,
     /// The time from its arrival after which an answer is late, in seconds.
     pub late_after_s: f64,
-    /// The highest of the rates at which the 95th percentile is not late, in queries per second. `None` if all are too high.
+    /// The highest of the rates up to which no 95th percentile is late, in queries per second. `None` if all are too high.
     pub sustained_per_s: Option<f64>,
     /// The runs, in the order of the rates.
     pub rates: Vec<OpenRateReport>,
@@ -147,13 +147,19 @@ impl Prepared {
         }
         let queries = queries.len();
         let reports = kinds.iter().zip(reports).map(|(kind, rates)| {
-            let sustained = rates.iter().filter(|rate| rate.p95_s <= late_after_s);
-            let sustained_per_s = sustained.map(|rate| rate.per_s).max_by(f64::total_cmp);
+            let sustained_per_s = sustained_per_s(&rates, late_after_s);
             OpenReport { engine: kind.to_string(), queries, late_after_s, sustained_per_s, rates }
         });
         let compared = Compared { reports: reports.collect(), differences };
         Ok(OpenRun { alone_avg_s, closed_loop_per_s, compared })
     }
+}
+
+/// The highest rate up to which no 95th percentile is late.
+fn sustained_per_s(rates: &[OpenRateReport], late_after_s: f64) -> Option<f64> {
+    let mut rates: Vec<_> = rates.iter().collect();
+    rates.sort_by(|one, other| one.per_s.total_cmp(&other.per_s));
+    rates.iter().take_while(|rate| rate.p95_s <= late_after_s).last().map(|rate| rate.per_s)
 }
 
 /// The queries dealt to clients that send one after another.

@@ -32,7 +32,7 @@ impl RoundRatio {
     }
 }
 
-/// As `0.83 (0.80 to 0.86)`.
+/// As `0.830 (0.800 to 0.860)`.
 impl fmt::Display for RoundRatio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3}", self.median)?;

@@ -249,7 +249,7 @@ impl BufferManager {
     /// whose chunk does not fit is refused. A larger pool takes what operators and decoded columns leave of the budget.
     ///
     /// # Errors
-    /// If it is 0, or more than the budget leaves beside the decoded columns.
+    /// If it is 0, or more than `memory_bytes` less `decode_bytes`, which is half of the budget by default.
     pub fn set_pool_bytes(&self, pool_bytes: u64) -> Result<(), OptionsError> {
         Options { pool_bytes, ..self.options().clone() }.check()?;
         self.driver.set_pool_ceiling_bytes(pool_bytes);

@@ -16,10 +16,10 @@ use super::{DEFAULT_SEED, EngineArguments, write};
 use crate::Failure;
 use crate::compare::{prepare, spinner};
 
-/// Queries that arrive at random times, whoever is still running: how many a second an engine can answer before they pile up.
+/// Queries that arrive at random times, whether or not earlier queries have finished: how many a second an engine can answer before they pile up.
 ///
 /// Arrivals are a Poisson process, at the same times for every engine. Times count from the moment at which a query was due to
-/// arrive. An answer is late after five times the average time that the queries take alone with nothing in memory. Shows the
+/// arrive. An answer is late after five times the average time that the queries take alone on plain DataFusion. Shows the
 /// times at each rate, and the highest of the rates at which 95 % of the answers are not late.
 #[derive(Debug, Args)]
 #[command(

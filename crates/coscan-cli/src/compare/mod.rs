@@ -164,14 +164,14 @@ fn record_file(file: &Path, engine: EngineChoice, engines: &[EngineChoice]) -> O
 }
 
 fn line(report: &EngineReport, manager: Option<&ManagerReport>) -> String {
-    // The part of all columns of chunks that were taken decoded from another query.
+    // The part of all columns of chunks that were found decoded.
     let reused = manager.map_or(String::new(), |manager| {
         let slices = (manager.slices_decoded + manager.slices_reused).max(1);
         format!("{:.0} %", 100.0 * manager.slices_reused as f64 / slices as f64)
     });
     format!(
         "  {:<14} {:>7.1} s   stream {:>6.1} s   normalized latency {:>6.2}   {:>8} in {:>6} reads   \
-         decoded by others {reused:>4}   {}",
+         found decoded     {reused:>4}   {}",
         report.engine,
         report.total_s,
         report.stream_avg_s,

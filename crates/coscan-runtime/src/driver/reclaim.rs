@@ -1,5 +1,5 @@
 //! Memory reclaimed where it is needed least: from idle decoded columns first, then from unused metadata, then from decoded
-//! columns that scans need.
+//! columns that no worker expects.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ impl Driver {
     /// Drops idle decoded columns that are in the way of this many bytes more, or else what is being collected for later
     /// scans.
     pub(crate) fn displace_idle(self: &Arc<Self>, bytes: u64) {
-        let excess_bytes = self.memory.excess_bytes(bytes);
-        if excess_bytes > 0 && !self.drop_idle(excess_bytes) {
+        let displaced_idle_bytes = self.memory.displaced_idle_bytes(bytes);
+        if displaced_idle_bytes > 0 && !self.drop_idle(displaced_idle_bytes) {
             drop(self.decoded.stop_collecting());
         }
     }
@@ -48,7 +48,7 @@ impl Driver {
     /// Whether a scan may continue to collect a decoded column that is overdue by then. Drops idle columns for it that are
     /// overdue later.
     pub(crate) fn may_collect(self: &Arc<Self>, due: u64) -> bool {
-        self.memory.excess_of_idle_bytes() == 0
+        self.memory.missing_for_idle_bytes() == 0
             || self.call(|state, _| state.make_room_for_idle(due))
     }
 

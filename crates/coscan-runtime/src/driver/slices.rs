@@ -45,7 +45,7 @@ impl State {
     /// Keeps a decoded column that no scan needs for later scans if it was used before and there is room, or drops it.
     fn retire_slice(&mut self, key: SliceKey) {
         match self.decoded.retire(key) {
-            Retired::Not => {}
+            Retired::StillUsed => {}
             Retired::UsedBefore { due } if self.make_room_for_idle(due) => {
                 self.decoded.keep_idle(key, due);
             }
@@ -56,11 +56,11 @@ impl State {
     /// Makes room for an idle column that is overdue by then. Drops others that are overdue already, or later. Returns false if
     /// that is not enough.
     pub(super) fn make_room_for_idle(&mut self, due: u64) -> bool {
-        let mut excess_bytes = self.memory.excess_of_idle_bytes();
-        while excess_bytes > 0 {
+        let mut displaced_idle_bytes = self.memory.missing_for_idle_bytes();
+        while displaced_idle_bytes > 0 {
             let Some(idle) = self.decoded.first_to_drop(Some(due)) else { return false };
             self.drop_idle_slice(idle.key);
-            excess_bytes = excess_bytes.saturating_sub(idle.bytes);
+            displaced_idle_bytes = displaced_idle_bytes.saturating_sub(idle.bytes);
         }
         true
     }
@@ -69,7 +69,7 @@ impl State {
     pub(super) fn drop_idle_slice(&mut self, key: SliceKey) {
         match self.interested(key) {
             0 => drop(self.drop_slice(key)),
-            _ => self.decoded.wake(key),
+            _ => self.decoded.mark_needed(key),
         }
     }
 

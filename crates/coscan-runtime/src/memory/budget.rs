@@ -83,19 +83,19 @@ impl MemoryBudget {
         self.credit.usage()
     }
 
-    /// The bytes that are too much for idle decoded columns to stay once this many more are held. They use only what all
-    /// others and the pool at its ceiling leave.
-    pub(crate) fn excess_bytes(&self, bytes: u64) -> u64 {
+    /// The bytes of idle decoded columns that must go so that this many more can be held. They use only what all others and the
+    /// pool at its ceiling leave.
+    pub(crate) fn displaced_idle_bytes(&self, bytes: u64) -> u64 {
         let others_bytes = self.usage().total_bytes().saturating_add(bytes);
         others_bytes.saturating_add(self.pool_ceiling_bytes()).saturating_sub(self.budget_bytes)
     }
 
-    /// The bytes that are too much for one more idle column to stay. Some room is left for batches that are decoded and dropped
+    /// The bytes that must be given up so that one more column can be idle. Some room is left for batches that are decoded and dropped
     /// again, so that these displace none.
-    pub(crate) fn excess_of_idle_bytes(&self) -> u64 {
+    pub(crate) fn missing_for_idle_bytes(&self) -> u64 {
         let margin_bytes = self.decode_bytes / IDLE_MARGIN_DIVISOR;
         let decoded_bytes = self.usage().decoded_bytes + margin_bytes;
-        decoded_bytes.saturating_sub(self.decode_bytes).max(self.excess_bytes(margin_bytes))
+        decoded_bytes.saturating_sub(self.decode_bytes).max(self.displaced_idle_bytes(margin_bytes))
     }
 
     /// The most bytes of all kinds held at once so far.

@@ -48,7 +48,7 @@ impl ScanMetrics {
     }
 }
 
-/// Counts of columns of chunks: decoded, or taken decoded from another scan.
+/// Counts of columns of chunks: decoded, or found decoded.
 #[derive(Debug, Default)]
 pub(crate) struct SliceCounters {
     pub(crate) decoded: AtomicU64,

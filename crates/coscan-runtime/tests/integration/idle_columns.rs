@@ -160,7 +160,8 @@ async fn scans_at_once_get_their_rows_whatever_stays() {
                     let last = first + 1 + random.below(CHUNKS - first);
                     let rows = first * CHUNK_ROWS..last * CHUNK_ROWS;
                     let columns = [&[0][..], &[0, 1], &[0, 1, 2]][random.below(3) as usize];
-                    let mut scan = manager.scan(&table, columns, std::slice::from_ref(&rows)).unwrap();
+                    let mut scan =
+                        manager.scan(&table, columns, std::slice::from_ref(&rows)).unwrap();
                     if random.below(4) == 0 {
                         drop(in_time(scan.next()).await);
                     } else {

@@ -72,7 +72,7 @@ fn gauges(registry: &mut Registry, report: &ManagerReport) {
     let mut memory = |name, help, bytes| gauge(name, help, Some(Unit::Bytes), bytes);
     memory("pool_held", "Stored pages, those being read among them", report.pool_held_bytes);
     memory("pool_limit", "What the pool may hold now", report.pool_limit_bytes);
-    memory("decoded", "Decoded columns", report.decoded_bytes);
+    memory("decoded", "Decoded columns, idle ones among them", report.decoded_bytes);
     memory(
         "decoded_idle",
         "Decoded columns that no scan needs, kept for later ones",
@@ -95,11 +95,7 @@ fn counters(registry: &mut Registry, report: &ManagerReport) {
     counter("loads", "Loads started", report.loads_started);
     counter("chunks_delivered", "Chunks handed to workers", report.chunks_delivered);
     counter("slices_decoded", "Columns of chunks that were decoded", report.slices_decoded);
-    counter(
-        "slices_reused",
-        "Columns of chunks taken decoded from other scans",
-        report.slices_reused,
-    );
+    counter("slices_reused", "Columns of chunks that scans found decoded", report.slices_reused);
     counter("decisions", "Decisions of the scheduler", report.decisions);
     let read = ConstCounter::new(report.bytes_read);
     registry.register_with_unit("read", "Pages that were read from stores", Unit::Bytes, read);

@@ -126,7 +126,7 @@ pub struct TotalsRow {
     pub bytes_saved: u64,
     /// The number of columns of chunks that were decoded.
     pub slices_decoded: u64,
-    /// The number of columns of chunks that were taken decoded from other scans.
+    /// The number of columns of chunks that scans found decoded.
     pub slices_reused: u64,
     /// The number of chunks handed to workers.
     pub chunks: u64,

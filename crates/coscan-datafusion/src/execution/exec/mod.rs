@@ -35,7 +35,7 @@ pub(crate) use unshared_reason::UnsharedReason;
 /// | `table`, `policy` | the name of the table; the policy of the scheduler |
 /// | `version` | the version of the table, if it has numbered versions |
 /// | `replica` | for a table with replicas, the one that it reads, or `none`; in parentheses its bytes, and those of the copy that is not read |
-/// | `order=any` | chunks come in any order, so that all scans of the table read together; `why` is the reason |
+/// | `order=any` | chunks come in any order, so that all scans of the table read together; the reason is in parentheses |
 /// | `order=table` | chunks come in the order that the table or its files declare, for the operator in `needed_by`, or ORDER BY; `workers` is the number of chunks that are worked on at the same time |
 /// | `weight` | the weight of the query, unless it is 1 |
 /// | `chunks=3 of 10 (7 pruned)` | chunks to read; chunks of the table; chunks that filters rule out |
@@ -46,7 +46,7 @@ pub(crate) use unshared_reason::UnsharedReason;
 /// | `pushed_filters` | filters by which the scan removes rows itself |
 /// | `top_k_order` | the order of a top-k above: chunks that may hold its rows are read first |
 /// | `may_hold_nan` | columns of floating-point numbers with which filters or a top-k could rule more chunks out, and the number of chunks to read of which it is not known that they hold no NaN there. It is known once all rows of a chunk were decoded |
-/// | `results=not shared` | the aggregation above computes all chunks itself; `why` is the reason |
+/// | `results=not shared` | the aggregation above computes all chunks itself; the reason is in parentheses |
 /// | `fetch` | the most rows that a partition gives |
 /// | `query` | the [id of the query](crate::QueryId) that has executed it, if it has one |
 /// | `reads=first_pages` | so few rows are needed that the first pages of each column are read, and no chunks |

@@ -17,7 +17,7 @@ use arrow_schema::ArrowError;
 use coscan_core::{MemoryStage, PriorityClass};
 use coscan_storage::table::{ChunkChanges, ColumnDecoder};
 
-use crate::chunks::decode_cache::{OwnUse, Slice};
+use crate::chunks::decode_cache::{Slice, UnsharedUse};
 use crate::chunks::lease::Lease;
 use crate::driver::Message;
 use crate::error::ScanError;
@@ -69,10 +69,10 @@ enum Column {
         slice: Slice,
         next: usize,
     },
-    /// `own_use` is `None` for columns that cannot be shared.
+    /// `unshared_use` is `None` for columns that cannot be shared.
     Batches {
         decoder: Box<ColumnDecoder>,
-        own_use: Option<OwnUse>,
+        unshared_use: Option<UnsharedUse>,
     },
 }
 
@@ -124,10 +124,10 @@ pub(crate) async fn open(
                 Some(slice) => Column::Whole { slice, next: 0 },
                 None => {
                     scan.counters().count_decoded();
-                    let own_use =
+                    let unshared_use =
                         part.key(column).map(|key| scan.driver().decoded().use_alone(key));
                     let decoder = Box::new(decoder(scan, &lease, part, column)?);
-                    Column::Batches { decoder, own_use }
+                    Column::Batches { decoder, unshared_use }
                 }
             });
         }
@@ -175,12 +175,12 @@ impl PartColumns {
                     *next += 1;
                     Arc::clone(&slice[*next - 1])
                 }
-                Column::Batches { decoder, own_use } => {
+                Column::Batches { decoder, unshared_use } => {
                     let array =
                         decoder.next().expect("a decoder gives all rows asked for, or an error")?;
                     reservation.charge(&array, &mut self.charges);
-                    if let Some(own_use) = own_use {
-                        own_use.add(&array);
+                    if let Some(unshared_use) = unshared_use {
+                        unshared_use.add(&array);
                     }
                     array
                 }
@@ -206,21 +206,21 @@ impl PartColumns {
 
     /// Keeps what was decoded for later scans as long as there is room, and passes it on at the end.
     fn collect(&mut self, scan: &ScanHandle) {
-        let own_uses = self.columns.iter_mut().filter_map(|column| match column {
-            Column::Batches { own_use, .. } => Some(own_use),
+        let unshared_uses = self.columns.iter_mut().filter_map(|column| match column {
+            Column::Batches { unshared_use, .. } => Some(unshared_use),
             Column::Whole { .. } => None,
         });
-        for own_use in own_uses {
-            if let Some(collecting) = own_use
+        for unshared_use in unshared_uses {
+            if let Some(collecting) = unshared_use
                 && collecting.due().is_some_and(|due| !scan.driver().may_collect(due))
             {
                 collecting.stop();
             }
             if self.rows_left == 0
-                && let Some(own_use) = own_use.take()
+                && let Some(unshared_use) = unshared_use.take()
             {
                 // Core is told before others find the slice, so that it knows of it before it is dropped.
-                own_use.end(|key| scan.driver().offer(Message::SliceDecoded(key)));
+                unshared_use.end(|key| scan.driver().offer(Message::SliceDecoded(key)));
             }
         }
     }

@@ -5,7 +5,7 @@
 //! table that is too large and is read again and again, a part stays, where "least recently used first" would keep nothing
 //! until it is used. Time is counted in uses of slices.
 //!
-//! A scan that decodes a column for itself, batch by batch, collects the arrays for later scans ([`OwnUse`]) if the slice was
+//! A scan that decodes a column for itself, batch by batch, collects the arrays for later scans ([`UnsharedUse`]) if the slice was
 //! used before. That costs nothing but memory, and nothing at all for a scan that stops early.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use arrow_array::{Array, ArrayRef};
 use super::{CachedSlice, DecodeCache, Decoding, Entry, Keep, Slice, SliceKey, State};
 use crate::tables::registry::FileId;
 
-/// The uses that are remembered at least, and half of those at most: about 100 bytes for each.
+/// At least this many last uses are remembered, at most twice as many, of about 100 bytes each.
 const USES_REMEMBERED: usize = 1 << 16;
 
 /// The last uses of slices.
@@ -58,7 +58,7 @@ impl Uses {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Retired {
     /// It is not decoded, expected by a worker, or idle already.
-    Not,
+    StillUsed,
     /// This was its first use, as far as is remembered.
     New,
     /// It was used before. It is overdue by the use `due`.
@@ -69,13 +69,13 @@ pub(crate) enum Retired {
 #[derive(Debug, Default)]
 pub(super) struct IdleSlices {
     by_due: BTreeSet<(u64, SliceKey)>,
-    collections: Vec<Weak<Collection>>,
+    collections: Vec<Weak<CollectedArrays>>,
     /// The number of uses when [`DecodeCache::unused_since_last`] was last called.
-    looked: u64,
+    count_at_sweep: u64,
 }
 
 /// The arrays of a slice so far; `None` once they were given up.
-type Collection = Mutex<Option<Vec<ArrayRef>>>;
+type CollectedArrays = Mutex<Option<Vec<ArrayRef>>>;
 
 impl DecodeCache {
     /// The memory of idle slices in bytes.
@@ -89,7 +89,7 @@ impl DecodeCache {
         let State { entries, uses, .. } = &mut *state;
         let is_unneeded = |entry: &&Entry| entry.is_unexpected() && entry.due.is_none();
         if entries.get(&key).filter(is_unneeded).is_none() {
-            return Retired::Not;
+            return Retired::StillUsed;
         }
         uses.note(key).map_or(Retired::New, |due| Retired::UsedBefore { due })
     }
@@ -112,7 +112,7 @@ impl DecodeCache {
     }
 
     /// Begins a use of a slice by a scan that decodes it for itself.
-    pub(crate) fn use_alone(self: &Arc<Self>, key: SliceKey) -> OwnUse {
+    pub(crate) fn use_alone(self: &Arc<Self>, key: SliceKey) -> UnsharedUse {
         let mut state = self.lock();
         let due = state.uses.due(key);
         let arrays = due.map(|_| Arc::new(Mutex::new(Some(Vec::new()))));
@@ -122,10 +122,11 @@ impl DecodeCache {
             collections.push(Arc::downgrade(arrays));
             self.collecting.store(collections.len(), Ordering::Relaxed);
         }
-        OwnUse { cache: Arc::clone(self), key, due, arrays }
+        UnsharedUse { cache: Arc::clone(self), key, due, arrays }
     }
 
-    /// The idle slice to drop first; `None` if there is none, or it is overdue earlier than `due`.
+    /// The idle slice to drop first: the longest overdue one, else the one that will be overdue latest, if that is later than
+    /// `due`.
     pub(crate) fn first_to_drop(&self, due: Option<u64>) -> Option<CachedSlice> {
         let state = self.lock();
         let first = state.idle.by_due.first().filter(|(overdue, _)| *overdue < state.uses.count);
@@ -135,7 +136,7 @@ impl DecodeCache {
     }
 
     /// Notes that a slice is not idle: it may be dropped like others.
-    pub(crate) fn wake(&self, key: SliceKey) {
+    pub(crate) fn mark_needed(&self, key: SliceKey) {
         self.leave_idle(&mut self.lock(), key);
     }
 
@@ -164,7 +165,7 @@ impl DecodeCache {
     pub(crate) fn unused_since_last(&self) -> Vec<SliceKey> {
         let mut state = self.lock();
         let State { uses, idle, .. } = &mut *state;
-        let since = std::mem::replace(&mut idle.looked, uses.count);
+        let since = std::mem::replace(&mut idle.count_at_sweep, uses.count);
         let is_unused = |key: &SliceKey| uses.last(*key).is_none_or(|last| last <= since);
         idle.by_due.iter().map(|(_, key)| *key).filter(is_unused).collect()
     }
@@ -198,15 +199,15 @@ impl State {
 
 /// A use of a slice by a scan that decodes it for itself.
 #[derive(Debug)]
-pub(crate) struct OwnUse {
+pub(crate) struct UnsharedUse {
     cache: Arc<DecodeCache>,
     key: SliceKey,
     due: Option<u64>,
     /// The arrays so far, if they are collected for later scans.
-    arrays: Option<Arc<Collection>>,
+    arrays: Option<Arc<CollectedArrays>>,
 }
 
-impl OwnUse {
+impl UnsharedUse {
     /// The use by which the slice is overdue, if its arrays are collected.
     pub(crate) fn due(&self) -> Option<u64> {
         self.due.filter(|_| self.arrays.is_some())
@@ -255,6 +256,6 @@ fn buffer_bytes(arrays: &[ArrayRef]) -> u64 {
     buffers.values().sum()
 }
 
-fn lock(collection: &Collection) -> MutexGuard<'_, Option<Vec<ArrayRef>>> {
+fn lock(collection: &CollectedArrays) -> MutexGuard<'_, Option<Vec<ArrayRef>>> {
     collection.lock().unwrap_or_else(PoisonError::into_inner)
 }

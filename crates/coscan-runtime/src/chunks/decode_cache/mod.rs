@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
 use idle::{IdleSlices, Uses};
-pub(crate) use idle::{OwnUse, Retired};
+pub(crate) use idle::{Retired, UnsharedUse};
 
 use crate::sync::destructor::InDestructor;
 use crate::tables::registry::FileId;
@@ -45,7 +45,7 @@ enum Content {
     },
 }
 
-/// A slice that is kept only for scans that have not reached its chunk yet.
+/// A decoded slice that can be dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedSlice {
     pub(crate) key: SliceKey,

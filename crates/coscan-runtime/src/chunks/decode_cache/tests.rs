@@ -129,9 +129,9 @@ fn a_scan_that_decodes_for_itself_collects_what_was_used_before() {
     let cache = Arc::new(DecodeCache::default());
     let array: ArrayRef = Arc::new(arrow_array::Int64Array::from(vec![1, 2, 3]));
     let use_alone = |announced: &mut Vec<SliceKey>| {
-        let mut own_use = cache.use_alone(KEY);
-        (0..2).for_each(|_| own_use.add(&array));
-        own_use.end(|key| announced.push(key));
+        let mut unshared_use = cache.use_alone(KEY);
+        (0..2).for_each(|_| unshared_use.add(&array));
+        unshared_use.end(|key| announced.push(key));
     };
     let mut announced = Vec::new();
     use_alone(&mut announced);

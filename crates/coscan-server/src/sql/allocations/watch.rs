@@ -38,9 +38,6 @@ const SUSPECT_BYTES_MIN: u64 = 32 << 20;
 /// Queries that hold fewer bytes are not ended.
 pub(super) const QUERY_BYTES_MIN: u64 = 8 << 20;
 
-/// The memory that the process may have beyond its memory without queries, in tenths of the server's memory.
-const PROCESS_TENTHS: u64 = 10;
-
 /// The interval of checks whether the process has too much memory. The second interval applies if returning memory has
 /// not helped.
 const GIVE_BACK_EVERY: Duration = Duration::from_millis(100);
@@ -123,9 +120,11 @@ impl AllocationWatch {
         self.manager.options().memory_bytes
     }
 
+    /// The memory from which on queries are ended. There is no margin above the server's memory: while the query is found and
+    /// frees its memory, others allocate more.
     fn resident_bytes_max(&self) -> u64 {
         let idle_bytes = self.idle_bytes.get().copied().unwrap_or(0);
-        idle_bytes + self.memory_bytes() / 10 * PROCESS_TENTHS
+        idle_bytes + self.memory_bytes()
     }
 
     /// Returns memory to the system whenever the process has too much of it. Allocators keep freed memory for some

@@ -17,11 +17,13 @@ use tokio::time::{Instant, Sleep};
 /// The time for which a user counts as active after the last turn, since clients pause between their queries.
 const ACTIVE: Duration = Duration::from_secs(1);
 
-/// The time for which a user counts as busy after the last turn, since short queries pause between their steps.
+/// The time for which a user counts as busy after the last turn, since short queries pause between their steps: longer than
+/// a client takes to send the next query, shorter than anybody notices.
 const BUSY: Duration = Duration::from_millis(5);
 
-/// The time by which a user may have had more than others, for each unit of weight, without having fewer turns.
-const AHEAD: Duration = Duration::from_millis(20);
+/// The lead in service that a user may have before being held to a share of the processors. Users who take turns fairly are
+/// ahead of each other by a few turns, of some milliseconds each.
+const LEAD_MAX: Duration = Duration::from_millis(20);
 
 /// The turns of all queries.
 #[derive(Debug)]
@@ -36,8 +38,9 @@ pub(super) struct Turns {
 #[derive(Debug)]
 struct User {
     weight: u32,
-    /// The time of all turns for each unit of weight. Users who come, or come back, begin with the least of the others.
-    had: Duration,
+    /// The service received: the time of all turns for each unit of weight. Users who come, or come back, begin with the least
+    /// of the others.
+    service: Duration,
     /// The end of the last turn.
     ended: Instant,
     /// The number of turns, including those given to waiting tasks.
@@ -49,9 +52,9 @@ struct User {
 }
 
 impl User {
-    fn new(weight: u32, had: Duration) -> Self {
+    fn new(weight: u32, service: Duration) -> Self {
         let (waiting, given) = (VecDeque::new(), Vec::new());
-        Self { weight, had, ended: Instant::now(), turns: 0, next: 0, waiting, given }
+        Self { weight, service, ended: Instant::now(), turns: 0, next: 0, waiting, given }
     }
 
     fn is_active(&self) -> bool {
@@ -101,15 +104,15 @@ impl Turns {
 
     /// The most turns of a user at once: as many as processors for the largest weight, fewer for others and while
     /// statements are planned; the share of the processors if the user has had more than others who are busy; at least one.
-    fn most(&self, users: &HashMap<Arc<str>, User>, user: &str) -> usize {
+    fn turns_max(&self, users: &HashMap<Arc<str>, User>, user: &str) -> usize {
         if users.len() <= 1 {
             return usize::MAX;
         }
         let own = users.get(user);
-        let (weight, had) = own.map_or((1, Duration::ZERO), |own| (own.weight, own.had));
+        let (weight, service) = own.map_or((1, Duration::ZERO), |own| (own.weight, own.service));
         let others = users.iter().filter(|(name, _)| name.as_ref() != user).map(|(_, other)| other);
         let busy: Vec<&User> = others.clone().filter(|other| other.is_busy()).collect();
-        let is_ahead = busy.iter().any(|other| other.had + AHEAD < had);
+        let is_ahead = busy.iter().any(|other| other.service + LEAD_MAX < service);
         let weights = u64::from(match is_ahead {
             true => busy.iter().map(|other| other.weight).fold(weight, u32::saturating_add),
             false => others.map(|other| other.weight).fold(weight, u32::max),
@@ -122,11 +125,11 @@ impl Turns {
     /// Begins a turn. If none is free, the task waits for one under the returned number.
     fn begin(&self, taker: &Taker, waits: Option<u64>, waker: &Waker) -> Result<(), u64> {
         let mut users = self.users();
-        let least = users.values().map(|user| user.had).min().unwrap_or_default();
+        let least = users.values().map(|user| user.service).min().unwrap_or_default();
         let new = || User::new(taker.weight, least);
         let own = users.entry(Arc::clone(&taker.user)).or_insert_with(new);
         own.weight = taker.weight;
-        let most = self.most(&users, &taker.user);
+        let most = self.turns_max(&users, &taker.user);
         let own = users.entry(Arc::clone(&taker.user)).or_insert_with(new);
         if let Some(number) = waits {
             if let Some(at) = own.given.iter().position(|given| *given == number) {
@@ -149,7 +152,7 @@ impl Turns {
     fn end(&self, taker: &Taker, time: Duration) {
         self.change(&taker.user, |own| {
             own.turns -= 1;
-            own.had += time / taker.weight.max(1);
+            own.service += time / taker.weight.max(1);
             own.ended = Instant::now();
         });
     }
@@ -181,7 +184,7 @@ impl Turns {
             false => vec![Arc::clone(user)],
         };
         for user in gain {
-            let most = self.most(&users, &user);
+            let most = self.turns_max(&users, &user);
             if let Some(own) = users.get_mut(&user) {
                 own.give(most, &mut woken);
             }
@@ -223,7 +226,7 @@ pub(super) struct Taker {
 impl Taker {
     /// Makes a task take turns.
     pub(super) fn task<F: Future + Unpin>(self, task: F) -> InTurns<F> {
-        InTurns { taker: self, task, waits: None, again: None }
+        InTurns { taker: self, task, waits: None, retry: None }
     }
 }
 
@@ -233,8 +236,8 @@ pub(super) struct InTurns<F> {
     task: F,
     /// The number under which it waits.
     waits: Option<u64>,
-    /// The time at which it looks again, since others may be busy no longer, which nobody tells.
-    again: Option<Pin<Box<Sleep>>>,
+    /// The time at which it looks retry, since others may be busy no longer, which nobody tells.
+    retry: Option<Pin<Box<Sleep>>>,
 }
 
 impl<F: Future + Unpin> Future for InTurns<F> {
@@ -244,11 +247,11 @@ impl<F: Future + Unpin> Future for InTurns<F> {
         let this = &mut *self;
         while let Err(number) = this.taker.turns.begin(&this.taker, this.waits, context.waker()) {
             this.waits = Some(number);
-            let again = this.again.get_or_insert_with(|| Box::pin(tokio::time::sleep(BUSY)));
-            ready!(again.as_mut().poll(context));
-            this.again = None;
+            let retry = this.retry.get_or_insert_with(|| Box::pin(tokio::time::sleep(BUSY)));
+            ready!(retry.as_mut().poll(context));
+            this.retry = None;
         }
-        (this.waits, this.again) = (None, None);
+        (this.waits, this.retry) = (None, None);
         let _turn = Turn { taker: &this.taker, began: Instant::now() }; // Ends also if the task panics.
         Pin::new(&mut this.task).poll(context)
     }

@@ -78,7 +78,7 @@ fn whoever_has_had_more_than_others_has_a_share_of_the_turns() {
     // Those who come begin with the least of the others.
     let eve = taker(&turns, "eve", 1);
     assert_eq!(has(&eve), 4);
-    assert_eq!(turns.users()["eve"].had, Duration::from_secs(9));
+    assert_eq!(turns.users()["eve"].service, Duration::from_secs(9));
 }
 
 #[tokio::test(start_paused = true)]
