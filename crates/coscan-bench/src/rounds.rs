@@ -28,7 +28,13 @@ impl RoundRatio {
         ratios.sort_by(f64::total_cmp);
         let excluded = excluded_on_each_side(ratios.len());
         let interval = excluded.map(|count| (ratios[count], ratios[ratios.len() - 1 - count]));
-        Self { median: median(ratios), interval }
+        // The mean of the two in the middle, if there are two.
+        let (low, high) = (ratios.len().saturating_sub(1) / 2, ratios.len() / 2);
+        let median = match (ratios.get(low), ratios.get(high)) {
+            (Some(low), Some(high)) => (low + high) / 2.0,
+            _ => f64::NAN,
+        };
+        Self { median, interval }
     }
 }
 
@@ -153,8 +159,8 @@ mod tests {
         }
         assert_eq!((0..6).map(excluded_on_each_side).find(Option::is_some), None);
         let ratio = RoundRatio::new(&[2.0, 9.0, 4.0, 6.0, 8.0, 30.0], &[2.0; 6]);
-        assert_eq!(ratio, RoundRatio { median: 3.0, interval: Some((1.0, 15.0)) });
-        assert_eq!(ratio.to_string(), "3.000 (1.000 to 15.000)");
+        assert_eq!(ratio, RoundRatio { median: 3.5, interval: Some((1.0, 15.0)) });
+        assert_eq!(ratio.to_string(), "3.500 (1.000 to 15.000)");
         assert_eq!(RoundRatio::new(&[1.0], &[4.0]).to_string(), "0.250");
     }
 

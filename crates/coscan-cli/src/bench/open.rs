@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::Experiment;
 use coscan_bench::metrics::write_json;
@@ -36,14 +37,14 @@ pub(super) struct Open {
     #[command(flatten)]
     common: EngineArguments,
     /// Queries in each run
-    #[arg(long, default_value_t = 64, value_name = "N")]
+    #[arg(long, default_value_t = 64, value_name = "N", value_parser = at_least_one())]
     queries: usize,
     /// Rates of arrival, one run for each, as multiples of the queries a second that the first engine answers in a closed
     /// loop, which is measured first
     #[arg(long, default_value = "0.5,0.8,1", value_delimiter = ',', value_name = "N", value_parser = parse_rate)]
     loads: Vec<f64>,
     /// Clients of the closed loop; each sends its next query when it has the answer to the last one
-    #[arg(long, default_value_t = 16, value_name = "N")]
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = at_least_one())]
     clients: usize,
     /// Rates of arrival in queries per second, instead of loads
     #[arg(long, value_delimiter = ',', value_name = "N", conflicts_with_all = ["loads", "clients"], value_parser = parse_rate)]
@@ -91,6 +92,10 @@ impl Open {
         let (constants, seed, stagger) = (self.constants, self.seed, Some(Duration::ZERO));
         Experiment { constants, seed, stagger, ..self.common.experiment(vec![group]) }
     }
+}
+
+fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// A rate above zero, or a multiple of one.

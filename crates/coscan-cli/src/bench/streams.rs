@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::Experiment;
 use coscan_bench::metrics::write_json;
@@ -63,7 +64,7 @@ pub(super) struct Streams {
     /// Runs of all streams on each engine, which take turns in going first. With several, the table and the pictures are
     /// of the run with the median of the total times, and a second table has the medians and the ratios to the first
     /// engine, with 95 % intervals from six rounds on
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(..=1000))]
     rounds: usize,
     /// Write the reports as JSON, one object per engine; with several rounds, each with its runs
     #[arg(long, value_name = "FILE")]

@@ -47,6 +47,8 @@ pub(super) struct Effects {
     pub(super) released: Vec<Arc<Bytes>>,
     /// Decoded columns that are no longer needed.
     pub(super) unneeded: Vec<Slice>,
+    /// The bytes of these columns.
+    pub(super) unneeded_bytes: u64,
     /// Whether a stage has requests for memory that wait, and had none before.
     pub(super) memory_wait_began: bool,
     /// Requests for memory that have ended.

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use coscan_core::MissingMemory;
 
 use super::handle::Driver;
+use super::slices::IDLE_STEP;
 use crate::chunks::decode_cache::SliceKey;
-
-/// The number of idle columns that are dropped while the lock is held once.
-const IDLE_STEP: usize = 64;
 
 impl Driver {
     /// The number of scans that still need each of these decoded columns.
@@ -25,8 +23,7 @@ impl Driver {
             self.call(|state, _| {
                 for _ in 0..IDLE_STEP {
                     let Some(idle) = state.decoded.first_to_drop(None) else { return };
-                    state.drop_idle_slice(idle.key);
-                    dropped_bytes += idle.bytes;
+                    dropped_bytes += state.drop_idle_slice(idle.key);
                     if dropped_bytes >= bytes {
                         return;
                     }
@@ -36,13 +33,28 @@ impl Driver {
         dropped_bytes > 0
     }
 
-    /// Drops idle decoded columns that are in the way of this many bytes more, or else what is being collected for later
-    /// scans.
+    /// Drops idle decoded columns that are in the way of this many bytes more, and what is being collected for later scans if
+    /// they are too few. Drops none for a request that is too large in any case.
     pub(crate) fn displace_idle(self: &Arc<Self>, bytes: u64) {
-        let displaced_idle_bytes = self.memory.displaced_idle_bytes(bytes);
-        if displaced_idle_bytes > 0 && !self.drop_idle(displaced_idle_bytes) {
-            drop(self.decoded.stop_collecting());
+        let displaced_bytes = self.memory.displaced_idle_bytes(bytes);
+        if displaced_bytes == 0 {
+            return;
         }
+        let total_bytes = self.memory.usage().total_bytes();
+        let used_bytes = total_bytes.saturating_sub(self.decoded.idle_bytes());
+        let least_bytes = used_bytes.saturating_add(bytes) + self.options.pool_bytes_min;
+        if least_bytes > self.memory.budget_bytes() {
+            return;
+        }
+        self.drop_idle(displaced_bytes);
+        if self.memory.displaced_idle_bytes(bytes) > 0 {
+            self.stop_collecting();
+        }
+    }
+
+    /// Gives up what is being collected for later scans. Returns false if there is nothing.
+    fn stop_collecting(&self) -> bool {
+        !self.decoded.stop_collecting().is_empty()
     }
 
     /// Whether a scan may continue to collect a decoded column that is overdue by then. Drops idle columns for it that are
@@ -55,16 +67,20 @@ impl Driver {
     /// Drops idle decoded columns that were not used since the last call.
     pub(super) fn drop_unused_idle(self: &Arc<Self>) {
         for keys in self.decoded.unused_since_last().chunks(IDLE_STEP) {
-            self.call(|state, _| keys.iter().for_each(|&key| state.drop_idle_slice(key)));
+            self.call(|state, _| {
+                for &key in keys {
+                    state.drop_idle_slice(key);
+                }
+            });
         }
     }
 
     /// Reclaims memory once: drops idle decoded columns; if there are none, metadata that is not in use, then decoded columns
-    /// that no worker expects; if none of these is enough, footers of files closed meanwhile. Returns whether it is worth
-    /// trying again.
+    /// that no worker expects; if none of these is enough, what is being collected for later scans, then footers of files
+    /// closed meanwhile. Returns whether it is worth trying again.
     pub(crate) fn reclaim(self: &Arc<Self>, missing: MissingMemory) -> bool {
         // The search for closed files takes longest.
-        self.reclaim_unused(missing) || self.open_files().forget_closed()
+        self.reclaim_unused(missing) || self.stop_collecting() || self.open_files().forget_closed()
     }
 
     fn reclaim_unused(self: &Arc<Self>, missing: MissingMemory) -> bool {

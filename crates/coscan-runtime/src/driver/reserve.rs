@@ -37,7 +37,7 @@ impl Driver {
                     Err(missing) if self.reclaim_metadata(missing) => continue,
                     Err(missing) => missing,
                 },
-                bytes if self.drop_idle(bytes) => continue,
+                bytes if bytes <= self.decoded.idle_bytes() && self.drop_idle(bytes) => continue,
                 bytes => MissingMemory { bytes },
             };
             if !scans_max.is_some_and(|scans_max| self.reclaim_slices(missing, scans_max)) {

@@ -4,6 +4,9 @@ use super::decoded_slices::CoreSlice;
 use super::state::State;
 use crate::chunks::decode_cache::{Retired, SliceKey};
 
+/// The number of idle columns that are dropped while the lock is held once.
+pub(super) const IDLE_STEP: usize = 64;
+
 impl State {
     /// The number of scans that still need a column of a chunk, of all tables that list the file. Core counts by column
     /// group, which may hold other columns.
@@ -35,48 +38,60 @@ impl State {
         }
     }
 
-    /// Drops a decoded column unless a worker expects it or a scan needs it, or it stays for later scans.
+    /// Drops a decoded column unless a worker expects it or a scan needs it, or keeps it for later scans.
     pub(super) fn drop_unneeded(&mut self, key: SliceKey) {
         if self.interested(key) == 0 {
             self.retire_slice(key);
+        } else {
+            // Core may know the slice of another table only. It shall report when the scans are done.
+            self.note_decoded(key);
         }
     }
 
     /// Keeps a decoded column that no scan needs for later scans if it was used before and there is room, or drops it.
     fn retire_slice(&mut self, key: SliceKey) {
+        let is_listed = !self.slices_of(key).is_empty();
         match self.decoded.retire(key) {
             Retired::StillUsed => {}
-            Retired::UsedBefore { due } if self.make_room_for_idle(due) => {
+            Retired::UsedBefore { due } if is_listed && self.make_room_for_idle(due) => {
                 self.decoded.keep_idle(key, due);
             }
             Retired::New | Retired::UsedBefore { .. } => drop(self.drop_slice(key)),
         }
     }
 
-    /// Makes room for an idle column that is overdue by then. Drops others that are overdue already, or later. Returns false if
-    /// that is not enough.
+    /// Makes room for an idle column that is overdue by then. Drops others that are overdue already, or later, a few at a time.
+    /// Returns false if that is not enough.
     pub(super) fn make_room_for_idle(&mut self, due: u64) -> bool {
-        let mut displaced_idle_bytes = self.memory.missing_for_idle_bytes();
-        while displaced_idle_bytes > 0 {
+        for _ in 0..IDLE_STEP {
+            // What was dropped is free once the lock is released.
+            let missing_bytes = self.memory.missing_for_idle_bytes();
+            if missing_bytes <= self.effects.unneeded_bytes {
+                return true;
+            }
             let Some(idle) = self.decoded.first_to_drop(Some(due)) else { return false };
             self.drop_idle_slice(idle.key);
-            displaced_idle_bytes = displaced_idle_bytes.saturating_sub(idle.bytes);
         }
-        true
+        false
     }
 
-    /// Drops an idle column. If a scan needs it meanwhile, it stays, but is not idle any more.
-    pub(super) fn drop_idle_slice(&mut self, key: SliceKey) {
-        match self.interested(key) {
-            0 => drop(self.drop_slice(key)),
-            _ => self.decoded.mark_needed(key),
+    /// Drops an idle column. Returns its bytes. If a scan needs it meanwhile, it stays, but is not idle any more.
+    pub(super) fn drop_idle_slice(&mut self, key: SliceKey) -> u64 {
+        if self.interested(key) > 0 {
+            self.decoded.mark_needed(key);
+            self.note_decoded(key);
+            return 0;
         }
+        let before_bytes = self.effects.unneeded_bytes;
+        self.drop_slice(key);
+        self.effects.unneeded_bytes - before_bytes
     }
 
     /// Drops a decoded column unless workers expect it. Returns true if it was there.
     pub(super) fn drop_slice(&mut self, key: SliceKey) -> bool {
-        let Some(slice) = self.decoded.remove_unexpected(key) else { return false };
+        let Some((slice, bytes)) = self.decoded.remove_unexpected(key) else { return false };
         self.effects.unneeded.push(slice);
+        self.effects.unneeded_bytes += bytes;
         let listed = self.slices_of(key);
         for slice in self.decoded_slices.remove(key) {
             // The index of a chunk that was retired meanwhile may belong to another one.

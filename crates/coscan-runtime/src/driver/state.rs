@@ -147,7 +147,8 @@ impl State {
         self.read_errors.clear();
         self.walks.clear();
         while let Some(idle) = self.decoded.first_to_drop(None) {
-            self.effects.unneeded.extend(self.decoded.remove_unexpected(idle.key));
+            let removed = self.decoded.remove_unexpected(idle.key);
+            self.effects.unneeded.extend(removed.map(|(slice, _)| slice));
         }
         self.decoded_slices = DecodedSlices::default();
         self.ended_scans = 0;

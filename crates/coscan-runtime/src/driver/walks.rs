@@ -96,7 +96,7 @@ impl State {
                 for file in files {
                     if let Some(released) = self.registry.release_file(table, file) {
                         self.unshare_file(file, now);
-                        for key in self.decoded.idle_of(file) {
+                        for key in self.decoded.unexpected_of(file) {
                             self.drop_slice(key);
                         }
                         self.effects.files.push(released);

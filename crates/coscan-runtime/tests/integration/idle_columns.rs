@@ -1,6 +1,7 @@
 //! Decoded columns that no scan needs stay for later scans while memory is free.
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{
@@ -8,7 +9,7 @@ use crate::common::{
     until,
 };
 use coscan_runtime::core::SplitMix64;
-use coscan_runtime::{BufferManager, Options, ScanRequest, SharedTable};
+use coscan_runtime::{BufferManager, ManagerReport, Options, ScanRequest, SharedTable};
 use futures::StreamExt;
 
 const CHUNKS: u64 = 12;
@@ -176,4 +177,107 @@ async fn scans_at_once_get_their_rows_whatever_stays() {
         }
         assert_free(&manager).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_table_of_the_same_file_leaves_nothing() {
+    let manager = manager_with(options(LARGE));
+    let parquet = Fixture::new(ROWS).await.table().await;
+    let one = manager.register_snapshot("one", Arc::clone(&parquet));
+    for _ in 0..3 {
+        read(&manager, &one).await;
+    }
+    let two = manager.register_snapshot("two", parquet);
+    let scan = || manager.start_scan(&two, ScanRequest::of_columns(&two, vec![0])).unwrap();
+    let (reads, waits) = (scan(), scan());
+    assert!(are_rows(in_time(ids(reads.worker(0))).await, 0..ROWS));
+    drop((reads, waits));
+    let is_idle = |report: ManagerReport| report.decoded_bytes == report.decoded_idle_bytes;
+    until(|| is_idle(manager.report())).await;
+    drop((one, two));
+    until(|| manager.report().decoded_bytes == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn scans_and_their_table_that_are_dropped_at_once_leave_nothing() {
+    for rounds in 0..4 {
+        let manager = manager_with(options(LARGE));
+        let table = table(&manager).await;
+        for _ in 0..rounds {
+            read(&manager, &table).await;
+        }
+        let scan = || manager.start_scan(&table, ScanRequest::of_columns(&table, vec![0])).unwrap();
+        let (reads, waits) = (scan(), scan());
+        assert!(are_rows(in_time(ids(reads.worker(0))).await, 0..ROWS));
+        drop((reads, waits, table));
+        until(|| manager.report().decoded_bytes == 0).await;
+    }
+}
+
+/// Reads columns of some rows.
+async fn read_columns(manager: &BufferManager, table: &SharedTable, columns: &[usize], rows: u64) {
+    let batches = manager.scan(table, columns, &[0..rows]).unwrap();
+    in_time(batches.for_each(async |batch| drop(batch.unwrap()))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn operators_get_what_is_collected_also_if_a_column_is_idle() {
+    for is_one_idle in [false, true] {
+        let manager = manager_with(options(LARGE));
+        let table = table(&manager).await;
+        for _ in 0..2 {
+            read_columns(&manager, &table, &[0], ROWS).await;
+            read_columns(&manager, &table, &[1], ROWS).await;
+        }
+        manager.evict_unneeded();
+        let mut paused = manager.scan(&table, &[0], &[0..ROWS]).unwrap();
+        for _ in 0..8 {
+            in_time(paused.next()).await.unwrap().unwrap();
+        }
+        if is_one_idle {
+            read_columns(&manager, &table, &[1], CHUNK_ROWS).await;
+            assert!(manager.report().decoded_idle_bytes > 0);
+        }
+        let report = manager.report();
+        let decoded_bytes = report.decoded_bytes - report.decoded_idle_bytes - COLUMN_BYTES / 2;
+        let least_bytes = LARGE / 8 + report.metadata_bytes + decoded_bytes;
+        let most_bytes = report.memory_bytes - least_bytes;
+        assert!(manager.operator_memory().try_take(most_bytes), "{is_one_idle}");
+        manager.operator_memory().give(most_bytes);
+        drop(paused);
+        assert_free(&manager).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slices_that_are_needed_no_more_at_once_displace_only_what_is_missing() {
+    let manager = manager_with(options(20 * COLUMN_BYTES));
+    let (old, new) = (table(&manager).await, table(&manager).await);
+    for _ in 0..3 {
+        read(&manager, &old).await;
+    }
+    for _ in 0..2 {
+        read_columns(&manager, &new, &[0, 1], ROWS).await;
+    }
+    let scan = || manager.start_scan(&new, ScanRequest::of_columns(&new, vec![0, 1])).unwrap();
+    for _ in 0..3 {
+        let (reads, waits) = (scan(), scan());
+        assert!(are_rows(in_time(ids(reads.worker(0))).await, 0..ROWS));
+        drop((reads, waits));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(manager.report().decoded_idle_bytes > 10 * COLUMN_BYTES);
+    assert_free(&manager).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_refused_drops_nothing() {
+    let manager = manager_with(options(LARGE));
+    let table = table(&manager).await;
+    for _ in 0..3 {
+        read(&manager, &table).await;
+    }
+    assert!(!manager.operator_memory().try_take(4 * LARGE));
+    assert!(manager.report().decoded_idle_bytes >= CHUNKS * COLUMN_BYTES);
+    assert_free(&manager).await;
 }

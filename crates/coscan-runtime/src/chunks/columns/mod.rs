@@ -124,8 +124,13 @@ pub(crate) async fn open(
                 Some(slice) => Column::Whole { slice, next: 0 },
                 None => {
                     scan.counters().count_decoded();
-                    let unshared_use =
-                        part.key(column).map(|key| scan.driver().decoded().use_alone(key));
+                    let key = part.key(column);
+                    let mut unshared_use = key.map(|key| scan.driver().decoded().use_alone(key));
+                    if let Some(unshared_use) = &mut unshared_use
+                        && batch_needs.counts_kept()
+                    {
+                        unshared_use.stop(); // What it keeps would count as what the decoder keeps.
+                    }
                     let decoder = Box::new(decoder(scan, &lease, part, column)?);
                     Column::Batches { decoder, unshared_use }
                 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use arrow::array::ArrayData;
 use arrow_array::{Array, ArrayRef};
 
-use super::{CachedSlice, DecodeCache, Decoding, Entry, Keep, Slice, SliceKey, State};
+use super::{CachedSlice, Content, DecodeCache, Decoding, Entry, Keep, Slice, SliceKey, State};
 use crate::tables::registry::FileId;
 
 /// At least this many last uses are remembered, at most twice as many, of about 100 bytes each.
@@ -26,30 +26,44 @@ const USES_REMEMBERED: usize = 1 << 16;
 pub(super) struct Uses {
     /// The number of uses so far.
     count: u64,
-    recent: BTreeMap<SliceKey, u64>,
-    /// Those that were remembered before `recent` was full.
-    earlier: BTreeMap<SliceKey, u64>,
+    recent: BTreeMap<SliceKey, LastUse>,
+    /// Those that were remembered before `recent` was full, some of them.
+    earlier: BTreeMap<SliceKey, LastUse>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LastUse {
+    at: u64,
+    /// The pause before it.
+    pause: u64,
 }
 
 impl Uses {
-    /// The use by which a slice is overdue if it is used now; `None` if it was not used before.
-    fn due(&self, key: SliceKey) -> Option<u64> {
+    /// The pause before a use now; `None` if the slice was not used before. Two queries in a row are followed by a pause as long
+    /// as the one before them, so a pause counts at least half as much as the one before it.
+    fn pause(&self, key: SliceKey) -> Option<u64> {
         let last = self.last(key)?;
-        Some(self.count + 2 * (self.count - last))
+        Some((self.count - last.at).max(last.pause / 2))
     }
 
-    fn last(&self, key: SliceKey) -> Option<u64> {
+    /// The use by which a slice is overdue if it is used now; `None` if it was not used before.
+    fn due(&self, key: SliceKey) -> Option<u64> {
+        self.pause(key).map(|pause| self.count + 2 * pause)
+    }
+
+    fn last(&self, key: SliceKey) -> Option<LastUse> {
         self.recent.get(&key).or_else(|| self.earlier.get(&key)).copied()
     }
 
     /// Notes a use. Returns the use by which it is overdue.
     fn note(&mut self, key: SliceKey) -> Option<u64> {
         self.count += 1;
-        let due = self.due(key);
+        let (due, pause) = (self.due(key), self.pause(key).unwrap_or(0));
+        self.earlier.pop_last(); // Until `recent` is full again, none is left to be dropped at once.
         if self.recent.len() >= USES_REMEMBERED {
             self.earlier = std::mem::take(&mut self.recent);
         }
-        self.recent.insert(key, self.count);
+        self.recent.insert(key, LastUse { at: self.count, pause });
         due
     }
 }
@@ -87,8 +101,7 @@ impl DecodeCache {
     pub(crate) fn retire(&self, key: SliceKey) -> Retired {
         let mut state = self.lock();
         let State { entries, uses, .. } = &mut *state;
-        let is_unneeded = |entry: &&Entry| entry.is_unexpected() && entry.due.is_none();
-        if entries.get(&key).filter(is_unneeded).is_none() {
+        if !entries.get(&key).is_some_and(Entry::may_be_idle) {
             return Retired::StillUsed;
         }
         uses.note(key).map_or(Retired::New, |due| Retired::UsedBefore { due })
@@ -97,8 +110,7 @@ impl DecodeCache {
     /// Keeps a slice that no scan needs for later scans, if it is still decoded and no worker expects it.
     pub(crate) fn keep_idle(&self, key: SliceKey, due: u64) {
         let mut state = self.lock();
-        let is_unneeded = |entry: &Entry| entry.is_unexpected() && entry.due.is_none();
-        if !state.entries.get(&key).is_some_and(is_unneeded) {
+        if !state.entries.get(&key).is_some_and(Entry::may_be_idle) {
             return;
         }
         let idle = state.change(key, |entry| {
@@ -118,7 +130,9 @@ impl DecodeCache {
         let arrays = due.map(|_| Arc::new(Mutex::new(Some(Vec::new()))));
         let collections = &mut state.idle.collections;
         if let Some(arrays) = &arrays {
-            collections.retain(|collection| collection.strong_count() > 0);
+            if collections.len() == collections.capacity() {
+                collections.retain(|collection| collection.strong_count() > 0);
+            }
             collections.push(Arc::downgrade(arrays));
             self.collecting.store(collections.len(), Ordering::Relaxed);
         }
@@ -153,12 +167,12 @@ impl DecodeCache {
         collections.filter_map(|collection| lock(&collection).take()).flatten().collect()
     }
 
-    /// The idle slices of a file.
-    pub(crate) fn idle_of(&self, file: FileId) -> Vec<SliceKey> {
+    /// The decoded slices of a file that no worker expects.
+    pub(crate) fn unexpected_of(&self, file: FileId) -> Vec<SliceKey> {
         let first = SliceKey { file, chunk: coscan_core::ChunkIndex(0), column: 0 };
         let state = self.lock();
         let entries = state.entries.range(first..).take_while(|(key, _)| key.file == file);
-        entries.filter(|(_, entry)| entry.due.is_some()).map(|(&key, _)| key).collect()
+        entries.filter(|(_, entry)| entry.is_unexpected()).map(|(&key, _)| key).collect()
     }
 
     /// The idle slices that were not used since the last call.
@@ -166,7 +180,7 @@ impl DecodeCache {
         let mut state = self.lock();
         let State { uses, idle, .. } = &mut *state;
         let since = std::mem::replace(&mut idle.count_at_sweep, uses.count);
-        let is_unused = |key: &SliceKey| uses.last(*key).is_none_or(|last| last <= since);
+        let is_unused = |key: &SliceKey| uses.last(*key).is_none_or(|last| last.at <= since);
         idle.by_due.iter().map(|(_, key)| *key).filter(is_unused).collect()
     }
 
@@ -181,10 +195,15 @@ impl DecodeCache {
         }
     }
 
-    /// Claims a slice that a scan has decoded for itself; `None` if it is decoded already.
+    /// Claims a slice that a scan has decoded for itself; `None` if it is decoded already, or being decoded.
     fn begin_collected(self: &Arc<Self>, key: SliceKey) -> Option<Decoding> {
-        self.lock().entries.entry(key).or_insert(Entry::ABSENT);
-        self.begin(key)
+        let mut state = self.lock();
+        let entry = state.entries.entry(key).or_insert(Entry::ABSENT);
+        if !matches!(entry.content, Content::Absent) {
+            return None;
+        }
+        entry.content = Content::Decoding(Arc::default());
+        Some(Decoding { cache: Arc::clone(self), key, has_ended: false })
     }
 }
 

@@ -70,6 +70,11 @@ impl Entry {
         self.expected == 0 && matches!(self.content, Content::Ready { .. })
     }
 
+    /// Whether it is decoded, no worker expects it, and it is not idle.
+    fn may_be_idle(&self) -> bool {
+        self.is_unexpected() && self.due.is_none()
+    }
+
     /// The memory of the slice if it is decoded and no worker expects it, otherwise 0.
     fn unexpected_bytes(&self) -> u64 {
         match self.content {
@@ -213,8 +218,8 @@ impl DecodeCache {
         kept.collect()
     }
 
-    /// Removes a decoded slice unless workers expect it. The caller drops it, not under a lock.
-    pub(crate) fn remove_unexpected(&self, key: SliceKey) -> Option<Slice> {
+    /// Removes a decoded slice unless workers expect it. Returns it with its bytes. The caller drops it, not under a lock.
+    pub(crate) fn remove_unexpected(&self, key: SliceKey) -> Option<(Slice, u64)> {
         let mut state = self.lock();
         self.leave_idle(&mut state, key);
         let removed = state.change(key, |entry| match entry.is_unexpected() {
@@ -222,7 +227,7 @@ impl DecodeCache {
             false => ((), Keep::Yes),
         });
         match removed?.1?.content {
-            Content::Ready { slice, .. } => Some(slice),
+            Content::Ready { slice, bytes } => Some((slice, bytes)),
             Content::Absent | Content::Decoding(_) => None,
         }
     }

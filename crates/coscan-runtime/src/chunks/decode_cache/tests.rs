@@ -193,3 +193,38 @@ fn idle_bytes_are_those_of_the_slices_that_are_idle() {
         assert_eq!(state.unexpected_bytes, all.sum::<u64>());
     }
 }
+
+#[test]
+fn a_slice_that_two_queries_in_a_row_use_is_not_overdue_before_the_next_two() {
+    let cache = Arc::new(DecodeCache::default());
+    for round in 0..4 {
+        (0..2).for_each(|_| use_slice(&cache, KEY, |_| true));
+        for chunk in 1..100 {
+            assert!(round < 1 || cache.first_to_drop(Some(u64::MAX)).is_none(), "{round}, {chunk}");
+            use_slice(&cache, key(chunk), |_| false);
+        }
+    }
+}
+
+#[test]
+fn a_slice_is_collected_while_another_worker_expects_it_no_longer() {
+    let cache = Arc::new(DecodeCache::default());
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                cache.expect(KEY);
+                std::hint::spin_loop();
+                cache.taken(KEY);
+            }
+        });
+        let collected = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for _ in 0..100_000 {
+                cache.use_alone(KEY).end(|_| ());
+                drop(cache.remove_unexpected(KEY));
+            }
+        }));
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(collected.is_ok());
+    });
+}

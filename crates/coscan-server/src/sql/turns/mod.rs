@@ -5,7 +5,9 @@
 //! A turn is one poll of a task. A turn that lasts long is preempted by the system, so that nobody waits for the turns
 //! of others.
 
-use std::collections::{HashMap, VecDeque};
+mod user;
+
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,12 +16,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// The time for which a user counts as active after the last turn, since clients pause between their queries.
-const ACTIVE: Duration = Duration::from_secs(1);
-
-/// The time for which a user counts as busy after the last turn, since short queries pause between their steps: longer than
-/// a client takes to send the next query, shorter than anybody notices.
-const BUSY: Duration = Duration::from_millis(5);
+use user::{BUSY, User};
 
 /// The lead in service that a user may have before being held to a share of the processors. Users who take turns fairly are
 /// ahead of each other by a few turns, of some milliseconds each.
@@ -33,52 +30,6 @@ pub(super) struct Turns {
     users: Mutex<HashMap<Arc<str>, User>>,
     /// Statements of each user that are being planned.
     planning: Mutex<HashMap<Arc<str>, usize>>,
-}
-
-#[derive(Debug)]
-struct User {
-    weight: u32,
-    /// The service received: the time of all turns for each unit of weight. Users who come, or come back, begin with the least
-    /// of the others.
-    service: Duration,
-    /// The end of the last turn.
-    ended: Instant,
-    /// The number of turns, including those given to waiting tasks.
-    turns: usize,
-    next: u64,
-    waiting: VecDeque<(u64, Waker)>,
-    /// The turns that have not begun yet.
-    given: Vec<u64>,
-}
-
-impl User {
-    fn new(weight: u32, service: Duration) -> Self {
-        let (waiting, given) = (VecDeque::new(), Vec::new());
-        Self { weight, service, ended: Instant::now(), turns: 0, next: 0, waiting, given }
-    }
-
-    fn is_active(&self) -> bool {
-        self.has_work_within(ACTIVE)
-    }
-
-    fn is_busy(&self) -> bool {
-        self.has_work_within(BUSY)
-    }
-
-    fn has_work_within(&self, pause: Duration) -> bool {
-        self.turns > 0 || !self.waiting.is_empty() || self.ended.elapsed() < pause
-    }
-
-    /// Gives turns to waiting tasks, up to a limit. Collects the wakers of these tasks.
-    fn give(&mut self, most: usize, woken: &mut Vec<Waker>) {
-        while self.turns < most
-            && let Some((number, waker)) = self.waiting.pop_front()
-        {
-            self.turns += 1;
-            self.given.push(number);
-            woken.push(waker);
-        }
-    }
 }
 
 impl Turns {
@@ -104,48 +55,52 @@ impl Turns {
 
     /// The most turns of a user at once: as many as processors for the largest weight, fewer for others and while
     /// statements are planned; the share of the processors if the user has had more than others who are busy; at least one.
-    fn turns_max(&self, users: &HashMap<Arc<str>, User>, user: &str) -> usize {
+    fn turns_max(&self, users: &HashMap<Arc<str>, User>, user: &str, now: Instant) -> usize {
         if users.len() <= 1 {
             return usize::MAX;
         }
         let own = users.get(user);
         let (weight, service) = own.map_or((1, Duration::ZERO), |own| (own.weight, own.service));
-        let others = users.iter().filter(|(name, _)| name.as_ref() != user).map(|(_, other)| other);
-        let busy: Vec<&User> = others.clone().filter(|other| other.is_busy()).collect();
-        let is_ahead = busy.iter().any(|other| other.service + LEAD_MAX < service);
-        let weights = u64::from(match is_ahead {
-            true => busy.iter().map(|other| other.weight).fold(weight, u32::saturating_add),
-            false => others.map(|other| other.weight).fold(weight, u32::max),
-        });
+        let (mut largest, mut sum, mut is_ahead) = (weight, u64::from(weight), false);
+        for (_, other) in users.iter().filter(|(name, _)| name.as_ref() != user) {
+            largest = largest.max(other.weight);
+            if other.is_busy(now) {
+                sum += u64::from(other.weight);
+                is_ahead |= other.service + LEAD_MAX < service;
+            }
+        }
+        let weights = if is_ahead { sum } else { u64::from(largest) };
         let share = self.processors as u64 * u64::from(weight) / weights.max(1);
         let planning = self.plannings().get(user).copied().unwrap_or(0);
         usize::try_from(share).unwrap_or(usize::MAX).saturating_sub(planning).max(1)
     }
 
-    /// Begins a turn. If none is free, the task waits for one under the returned number.
+    /// Begins a turn. If none is free, the task waits for one under the returned number, in the order of arrival.
     fn begin(&self, taker: &Taker, waits: Option<u64>, waker: &Waker) -> Result<(), u64> {
-        let mut users = self.users();
-        let least = users.values().map(|user| user.service).min().unwrap_or_default();
-        let new = || User::new(taker.weight, least);
-        let own = users.entry(Arc::clone(&taker.user)).or_insert_with(new);
-        own.weight = taker.weight;
-        let most = self.turns_max(&users, &taker.user);
-        let own = users.entry(Arc::clone(&taker.user)).or_insert_with(new);
-        if let Some(number) = waits {
-            if let Some(at) = own.given.iter().position(|given| *given == number) {
-                own.given.swap_remove(at);
-                return Ok(());
-            }
-            own.waiting.retain(|(waiting, _)| *waiting != number);
-        }
-        if own.turns < most {
+        let (mut users, now) = (self.users(), Instant::now());
+        join(&mut users, taker, now);
+        let most = self.turns_max(&users, &taker.user, now);
+        let Some(own) = users.get_mut(&taker.user) else { return Ok(()) };
+        if waits.is_none() && own.waiting.is_empty() && own.turns < most {
             own.turns += 1;
             return Ok(());
         }
         let number = waits.unwrap_or(own.next);
-        own.next += u64::from(waits.is_none());
-        own.waiting.push_back((number, waker.clone()));
-        Err(number)
+        match own.waiting.iter_mut().find(|(waiting, _)| *waiting == number) {
+            Some((_, before)) => before.clone_from(waker),
+            None if waits.is_none() => {
+                own.next += 1;
+                own.waiting.push_back((number, waker.clone()));
+            }
+            None => {} // It was given a turn.
+        }
+        let mut woken = Vec::new();
+        own.give(most, &mut woken);
+        let given = own.given.iter().position(|given| *given == number);
+        let begun = given.map(|at| own.given.swap_remove(at)).map(drop).ok_or(number);
+        drop(users);
+        woken.into_iter().for_each(Waker::wake);
+        begun
     }
 
     /// Ends a turn, which has taken this long.
@@ -170,13 +125,13 @@ impl Turns {
     }
 
     fn change(&self, user: &Arc<str>, change: impl FnOnce(&mut User)) {
-        let (mut users, mut woken) = (self.users(), Vec::new());
+        let (mut users, mut woken, now) = (self.users(), Vec::new(), Instant::now());
         if let Some(own) = users.get_mut(user) {
             change(own);
         }
         let before = users.len();
         if before > 1 {
-            users.retain(|_, user| user.is_active());
+            users.retain(|_, user| user.is_active(now));
         }
         // When a user has left, there is more for all others.
         let gain: Vec<Arc<str>> = match users.len() < before {
@@ -184,7 +139,10 @@ impl Turns {
             false => vec![Arc::clone(user)],
         };
         for user in gain {
-            let most = self.turns_max(&users, &user);
+            if users.get(&user).is_none_or(|own| own.waiting.is_empty()) {
+                continue;
+            }
+            let most = self.turns_max(&users, &user, now);
             if let Some(own) = users.get_mut(&user) {
                 own.give(most, &mut woken);
             }
@@ -192,6 +150,18 @@ impl Turns {
         drop(users);
         woken.into_iter().for_each(Waker::wake);
     }
+}
+
+/// Adds the user of a task, or notes that it is back. Whoever comes or is back begins with about the least service of those who
+/// are busy: time without work is no credit, and work while nobody else had any is no debt.
+fn join(users: &mut HashMap<Arc<str>, User>, taker: &Taker, now: Instant) {
+    let is_back = users.get(&taker.user).is_none_or(|own| !own.is_busy(now));
+    let busy = users.values().filter(|user| is_back && user.is_busy(now));
+    let least = busy.map(|user| user.service).min().unwrap_or_default();
+    let new = || User::new(taker.weight, least, now);
+    let own = users.entry(Arc::clone(&taker.user)).or_insert_with(new);
+    own.service = own.service.max(least.saturating_sub(LEAD_MAX));
+    own.weight = taker.weight;
 }
 
 /// A statement that is being planned.

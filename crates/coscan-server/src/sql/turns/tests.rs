@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use futures::poll;
 
+use super::user::ACTIVE;
 use super::*;
 
 fn taker(turns: &Arc<Turns>, user: &str, weight: u32) -> Taker {
@@ -59,8 +60,8 @@ async fn a_panic_ends_the_turn() {
     assert_eq!(turns.users()["ann"].turns, 0);
 }
 
-#[test]
-fn whoever_has_had_more_than_others_has_a_share_of_the_turns() {
+#[tokio::test(start_paused = true)]
+async fn whoever_has_had_more_than_others_has_a_share_of_the_turns() {
     let turns = Turns::new(4);
     let [ann, bob] = [("ann", 1), ("bob", 1)].map(|(user, weight)| taker(&turns, user, weight));
     let has = |taker: &Taker| {
@@ -92,4 +93,40 @@ async fn a_task_that_waits_looks_again_when_others_are_busy_no_longer() {
     turns.end(&bob, Duration::ZERO);
     task.await;
     assert_eq!(turns.users()["ann"].turns, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_are_no_credit_and_work_alone_is_no_debt() {
+    let turns = Turns::new(2);
+    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|user| taker(&turns, user, 1));
+    // Bob has a turn now and then, Ann all the time.
+    for _ in 0..10 {
+        assert!(begins(&ann) && begins(&bob));
+        turns.end(&bob, Duration::from_millis(1));
+        tokio::time::advance(ACTIVE / 2).await;
+        turns.end(&ann, ACTIVE / 2);
+    }
+    let service = |user| turns.users()[user].service;
+    assert!(begins(&ann) && begins(&bob));
+    assert!(service("bob") + LEAD_MAX >= service("ann"));
+    // Nobody else is busy when Ann works, and Eve comes later.
+    turns.end(&bob, Duration::ZERO);
+    tokio::time::advance(2 * BUSY).await;
+    turns.end(&ann, Duration::from_secs(9));
+    assert!(begins(&eve));
+    assert_eq!(service("eve"), service("ann"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_have_turns_in_the_order_in_which_they_came() {
+    let turns = Turns::new(1);
+    let [ann, bob] = ["ann", "bob"].map(|user| taker(&turns, user, 1));
+    assert!(begins(&bob) && begins(&ann));
+    let [mut first, mut second] = [(); 2].map(|()| ann.clone().task(Box::pin(async {})));
+    assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
+    assert!(poll!(&mut first).is_pending(), "it stays in its place");
+    turns.end(&ann, Duration::ZERO);
+    assert!(poll!(&mut second).is_pending());
+    first.await;
+    second.await;
 }
