@@ -16,7 +16,7 @@ pub enum EngineKind {
     DataFusion,
     /// DataFusion with coscan under this policy, without shared results: the policies are compared by what they read.
     Policy(PolicyKind),
-    /// DataFusion with coscan as it is by default: results are shared with running and with later queries.
+    /// DataFusion with coscan as it is by default, but for its memory: results are shared with running and with later queries.
     Coscan,
     /// DataFusion with coscan, which shares results with running queries only.
     CoscanRunning,

@@ -12,7 +12,8 @@ use coscan_bench::workload::{Percent, StreamGroup};
 use super::{EngineArguments, check, write};
 use crate::Failure;
 
-/// One query at a time, on plain DataFusion and on coscan in turn: the cost of sharing when there is nothing to share.
+/// One query at a time, on plain DataFusion and on coscan in turn. No query runs beside another; coscan keeps columns decoded
+/// from one round to the next, as far as --decode-bytes allows.
 ///
 /// Ratios are the medians of the rounds, with 95 % intervals from six rounds on. Without -e the table must be TPC-H lineitem: Q1, Q6, a count, two selective filters and the last five rows run.
 #[derive(Debug, Args)]
