@@ -2,6 +2,7 @@
 
 mod alone;
 mod dashboard;
+mod drawn_queries;
 mod mixed;
 mod open;
 mod partitions;

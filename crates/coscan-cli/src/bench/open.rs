@@ -10,8 +10,8 @@ use coscan_bench::experiment::Experiment;
 use coscan_bench::metrics::write_json;
 use coscan_bench::open::Rates;
 use coscan_bench::report::open as report;
-use coscan_bench::workload::{ConstantChoice, Mix, Percent, StreamGroup};
 
+use super::drawn_queries::DrawnQueries;
 use super::tpch::check;
 use super::{DEFAULT_SEED, EngineArguments, write};
 use crate::Failure;
@@ -49,15 +49,8 @@ pub(super) struct Open {
     /// Rates of arrival in queries per second, instead of loads
     #[arg(long, value_delimiter = ',', value_name = "N", conflicts_with_all = ["loads", "clients"], value_parser = parse_rate)]
     rates: Vec<f64>,
-    /// Kinds of queries, as in `coscan bench streams`
-    #[arg(long, default_value = "FS")]
-    mix: Mix,
-    /// Percentages of the table that queries read, each equally likely
-    #[arg(long, default_value = "1,10,50,100", value_delimiter = ',')]
-    ranges: Vec<Percent>,
-    /// Constants in queries of kinds F and S, as in `coscan bench streams`: equal, tpch, distinct, or N%
-    #[arg(long, default_value_t = ConstantChoice::Equal, value_name = "HOW")]
-    constants: ConstantChoice,
+    #[command(flatten)]
+    drawn: DrawnQueries,
     /// The seed of queries and arrivals
     #[arg(long, default_value_t = DEFAULT_SEED)]
     seed: u64,
@@ -88,8 +81,8 @@ impl Open {
     }
 
     fn experiment(&self) -> Experiment {
-        let group = StreamGroup::once(self.mix.clone(), self.ranges.clone(), self.queries, 1);
-        let (constants, seed, stagger) = (self.constants, self.seed, Some(Duration::ZERO));
+        let group = self.drawn.group(self.queries, 1);
+        let (constants, seed, stagger) = (self.drawn.constants, self.seed, Some(Duration::ZERO));
         Experiment { constants, seed, stagger, ..self.common.experiment(vec![group]) }
     }
 }

@@ -8,8 +8,9 @@ use coscan_bench::engines::EngineKind;
 use coscan_bench::experiment::Experiment;
 use coscan_bench::metrics::write_json;
 use coscan_bench::report::{rounds as report, table};
-use coscan_bench::workload::{ConstantChoice, Kind, Mix, Percent, StreamGroup};
+use coscan_bench::workload::{Kind, Percent};
 
+use super::drawn_queries::DrawnQueries;
 use super::{StreamArguments, write};
 use crate::Failure;
 use crate::compare::{EngineChoice, Runs, compare};
@@ -39,18 +40,8 @@ pub(super) struct Streams {
     /// Queries of each stream, one after another
     #[arg(long, default_value_t = 4)]
     queries: usize,
-    /// Kinds of queries, each letter equally likely: F is TPC-H Q6 (fast), S is Q1 (slow), O reads in order until a
-    /// limit, P looks up one key. Or a name: cs11-6.6 has the four queries of CS11 Figure 6.6, joins of lineitem and
-    /// orders (CMJ1, CMJ2) and scans of each (L1, O1); cs11-6.6-joins has the two joins
-    #[arg(long, default_value = "FS")]
-    mix: Mix,
-    /// Percentages of the table that queries read, each equally likely
-    #[arg(long, default_value = "1,10,50,100", value_delimiter = ',')]
-    ranges: Vec<Percent>,
-    /// Constants in queries of kinds F and S: equal in all of a kind; tpch, drawn as TPC-H draws parameters; distinct, so
-    /// that no two queries share a constant or an expression that has one; or N%, the percentage of distinct ones
-    #[arg(long, default_value_t = ConstantChoice::Equal, value_name = "HOW")]
-    constants: ConstantChoice,
+    #[command(flatten)]
+    drawn: DrawnQueries,
     /// TPC-H orders, for mixes that read it: a file, directory or pattern in the store of lineitem, in the same order
     #[arg(long, value_name = "URL")]
     orders: Option<String>,
@@ -96,12 +87,11 @@ impl Streams {
     }
 
     fn experiment(&self) -> Experiment {
-        let group =
-            StreamGroup::once(self.mix.clone(), self.ranges.clone(), self.streams, self.queries);
-        let has_joins = self.mix.kinds().iter().copied().any(Kind::is_join);
+        let group = self.drawn.group(self.streams, self.queries);
+        let has_joins = self.drawn.mix.kinds().iter().copied().any(Kind::is_join);
         let operator_bytes = self.operator_bytes.unwrap_or(if has_joins { JOIN_BYTES } else { 0 });
         let orders = self.orders.clone();
-        let constants = self.constants;
+        let constants = self.drawn.constants;
         Experiment { orders, constants, operator_bytes, ..self.common.experiment(vec![group]) }
     }
 

@@ -43,6 +43,9 @@ fn shared(plan: &Plan, keeps: bool) -> Changed {
     };
     let Some(scan) = scan_below(aggregate.input()) else { return Ok(None) };
     let Some(&chunk) = scan.needed_chunks().first() else { return Ok(None) };
+    if !scan.can_share_results() {
+        return unshared(aggregate, scan, UnsharedReason::Scan);
+    }
     if !is_two_stages && !is_separable(aggregate) {
         return unshared(aggregate, scan, UnsharedReason::Computation);
     }
@@ -64,9 +67,6 @@ fn fragment(
     scan: &SharedScanExec,
     chunk: ChunkIndex,
 ) -> std::result::Result<QueryFragment, UnsharedReason> {
-    if !scan.can_share_results() {
-        return Err(UnsharedReason::Scan);
-    }
     let fragment = QueryFragment::of(first).ok_or(UnsharedReason::Computation)?;
     match fragment.may_have_few_groups(scan.table().table(), chunk) {
         true => Ok(fragment),

@@ -23,7 +23,7 @@ impl Driver {
             self.call(|state, _| {
                 for _ in 0..IDLE_STEP {
                     let Some(idle) = state.decoded.first_to_drop(None) else { return };
-                    dropped_bytes += state.drop_idle_slice(idle.key);
+                    dropped_bytes += state.drop_idle_slice(idle);
                     if dropped_bytes >= bytes {
                         return;
                     }

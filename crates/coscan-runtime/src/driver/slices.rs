@@ -70,7 +70,7 @@ impl State {
                 return true;
             }
             let Some(idle) = self.decoded.first_to_drop(Some(due)) else { return false };
-            self.drop_idle_slice(idle.key);
+            self.drop_idle_slice(idle);
         }
         false
     }

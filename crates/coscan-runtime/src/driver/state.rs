@@ -147,7 +147,7 @@ impl State {
         self.read_errors.clear();
         self.walks.clear();
         while let Some(idle) = self.decoded.first_to_drop(None) {
-            let removed = self.decoded.remove_unexpected(idle.key);
+            let removed = self.decoded.remove_unexpected(idle);
             self.effects.unneeded.extend(removed.map(|(slice, _)| slice));
         }
         self.decoded_slices = DecodedSlices::default();

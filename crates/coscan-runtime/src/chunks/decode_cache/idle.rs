@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use arrow::array::ArrayData;
 use arrow_array::{Array, ArrayRef};
 
-use super::{CachedSlice, Content, DecodeCache, Decoding, Entry, Keep, Slice, SliceKey, State};
+use super::{Content, DecodeCache, Decoding, Entry, Keep, Slice, SliceKey, State};
 use crate::tables::registry::FileId;
 
 /// At least this many last uses are remembered, at most twice as many, of about 100 bytes each.
@@ -141,12 +141,11 @@ impl DecodeCache {
 
     /// The idle slice to drop first: the longest overdue one, else the one that will be overdue latest, if that is later than
     /// `due`.
-    pub(crate) fn first_to_drop(&self, due: Option<u64>) -> Option<CachedSlice> {
+    pub(crate) fn first_to_drop(&self, due: Option<u64>) -> Option<SliceKey> {
         let state = self.lock();
         let first = state.idle.by_due.first().filter(|(overdue, _)| *overdue < state.uses.count);
         let last = state.idle.by_due.last().filter(|(last, _)| due.is_none_or(|due| *last > due));
-        let &(_, key) = first.or(last)?;
-        Some(CachedSlice { key, bytes: state.entries[&key].unexpected_bytes() })
+        first.or(last).map(|(_, key)| *key)
     }
 
     /// Notes that a slice is not idle: it may be dropped like others.

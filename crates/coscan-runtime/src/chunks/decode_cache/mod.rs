@@ -45,7 +45,7 @@ enum Content {
     },
 }
 
-/// A decoded slice that can be dropped.
+/// A decoded slice whose memory is free once it is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedSlice {
     pub(crate) key: SliceKey,

@@ -78,7 +78,7 @@ fn use_slice(cache: &Arc<DecodeCache>, key: SliceKey, has_room: impl FnOnce(u64)
 fn makes_room(cache: &DecodeCache, due: u64, slices_max: u64) -> bool {
     while cache.idle_bytes() >= 100 * slices_max {
         let Some(other) = cache.first_to_drop(Some(due)) else { return false };
-        cache.remove_unexpected(other.key);
+        cache.remove_unexpected(other);
     }
     true
 }

@@ -70,7 +70,7 @@ impl Turns {
             }
         }
         let weights = if is_ahead { sum } else { u64::from(largest) };
-        let share = self.processors as u64 * u64::from(weight) / weights.max(1);
+        let share = (self.processors as u64).saturating_mul(u64::from(weight)) / weights.max(1);
         let planning = self.plannings().get(user).copied().unwrap_or(0);
         usize::try_from(share).unwrap_or(usize::MAX).saturating_sub(planning).max(1)
     }
@@ -80,7 +80,7 @@ impl Turns {
         let (mut users, now) = (self.users(), Instant::now());
         join(&mut users, taker, now);
         let most = self.turns_max(&users, &taker.user, now);
-        let Some(own) = users.get_mut(&taker.user) else { return Ok(()) };
+        let own = users.get_mut(&taker.user).expect("the user has joined");
         if waits.is_none() && own.waiting.is_empty() && own.turns < most {
             own.turns += 1;
             return Ok(());
@@ -206,7 +206,7 @@ pub(super) struct InTurns<F> {
     task: F,
     /// The number under which it waits.
     waits: Option<u64>,
-    /// The time at which it looks retry, since others may be busy no longer, which nobody tells.
+    /// The time at which it looks again, since others may be busy no longer, which nobody tells.
     retry: Option<Pin<Box<Sleep>>>,
 }
 
