@@ -40,6 +40,8 @@ impl ManagedDatabase {
             return Ok(());
         }
         last.files.remove(&id);
+        // The newest version keeps its links until there is this one.
+        last.cleaned = None;
         let files = version
             .files()
             .iter()

@@ -325,3 +325,31 @@ async fn a_table_in_order_shares_pages_with_the_same_table_in_any_order() {
     let text = explain(&context, "EXPLAIN SELECT id FROM numbers ORDER BY id").await;
     assert!(text.contains("order=any") && text.contains("SortExec"), "{text}");
 }
+
+#[tokio::test]
+async fn explain_says_why_an_aggregation_does_not_share_results() {
+    let (_data, _manager, context) = numbers_table(1000).await;
+    let reason = async |sql: &str| {
+        let text = explain(&context, &format!("EXPLAIN {sql}")).await;
+        let (_, rest) = text.split_once("results=not shared (")?;
+        rest.split_once(')').map(|(reason, _)| reason.to_owned())
+    };
+    let many = "SELECT value, count(*) FROM numbers GROUP BY value";
+    for (sql, expected) in [
+        ("SELECT key, count(*) FROM numbers GROUP BY key", None),
+        (many, Some("it may have many groups")),
+        (
+            "SELECT random(), sum(id) FROM numbers GROUP BY 1",
+            Some("not a computation that can be shared"),
+        ),
+        (
+            "SELECT min(value) FROM numbers WHERE key > 3",
+            Some("the scan does not give whole chunks in any order"),
+        ),
+        ("SELECT count(*) FROM (SELECT id FROM numbers LIMIT 5)", None),
+    ] {
+        assert_eq!(reason(sql).await.as_deref(), expected, "{sql}");
+    }
+    run(&context, "SET coscan.share_results = false").await;
+    assert_eq!(reason(many).await, None);
+}

@@ -11,7 +11,7 @@ use coscan_runtime::{BufferManager, Options};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
-use datafusion::physical_plan::{ExecutionPlan, collect, displayable, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, collect, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 use futures::future::join_all;
@@ -365,33 +365,6 @@ async fn aggregations_of_many_groups_are_left_to_the_engine() {
         let sql = format!("SELECT {keys}, count(*) FROM numbers GROUP BY {keys}");
         assert_eq!(sharing(&plan(&context, &sql).await).len(), 1, "{keys}");
     }
-}
-
-#[tokio::test]
-async fn explain_says_why_results_are_not_shared() {
-    let (_data, _manager, context) = numbers_table(1000).await;
-    let reason = async |sql: &str| {
-        let text = displayable(plan(&context, sql).await.as_ref()).indent(false).to_string();
-        let (_, rest) = text.split_once("results=not shared (")?;
-        rest.split_once(')').map(|(reason, _)| reason.to_owned())
-    };
-    for (sql, expected) in [
-        ("SELECT key, count(*) FROM numbers GROUP BY key", None),
-        ("SELECT value, count(*) FROM numbers GROUP BY value", Some("it may have many groups")),
-        (
-            "SELECT random(), sum(id) FROM numbers GROUP BY 1",
-            Some("not a computation that can be shared"),
-        ),
-        (
-            "SELECT min(value) FROM numbers WHERE key > 3",
-            Some("the scan does not give whole chunks in any order"),
-        ),
-        ("SELECT count(*) FROM (SELECT id FROM numbers LIMIT 5)", None),
-    ] {
-        assert_eq!(reason(sql).await.as_deref(), expected, "{sql}");
-    }
-    context.sql("SET coscan.share_results = false").await.unwrap().collect().await.unwrap();
-    assert_eq!(reason("SELECT value, count(*) FROM numbers GROUP BY value").await, None);
 }
 
 #[tokio::test]
