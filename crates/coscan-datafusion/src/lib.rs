@@ -43,6 +43,7 @@
 //! - `chunkwise`: operators that start a plan anew for each chunk that a scan is handed. What they and the operators of
 //!   some rules have in common is `operator`.
 //! - `results`: what several queries compute of a chunk is computed once.
+//! - `common_subplans`: aggregations that a statement has twice are executed once.
 //! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers
 //!   of one scan (`executions`, `chunk_scan`), which reads in the order of `ranking` and drops chunks by
 //!   `dynamic_pruning`. Each partition reads chunks with its `chunk_reader` and returns a `stream`, through a
@@ -50,6 +51,7 @@
 //!   `metrics`.
 
 mod chunkwise;
+mod common_subplans;
 mod datafusion_tables;
 mod decimals;
 mod dml;

@@ -26,9 +26,10 @@ pub(crate) trait Operator: Clone + fmt::Debug + Send + Sync + 'static {
     const NAME: &'static str;
     /// Whether its rows come in the order of its inputs' rows.
     const KEEPS_ORDER: bool = false;
-    /// Whether its rows are all rows of its only input. It then has the statistics of the input, and filters pass
-    /// through it.
+    /// Whether its rows are all rows of its only input. It then has the statistics of the input.
     const KEEPS_ROWS: bool = false;
+    /// Whether filters pass through it.
+    const PASSES_FILTERS: bool = Self::KEEPS_ROWS;
 
     /// The properties of its output above these inputs.
     ///
@@ -185,7 +186,7 @@ impl<O: Operator> ExecutionPlan for OperatorExec<O> {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         _: &ConfigOptions,
     ) -> Result<FilterDescription> {
-        match O::KEEPS_ROWS {
+        match O::PASSES_FILTERS {
             true => FilterDescription::from_children(filters, &self.children()),
             false => Ok(FilterDescription::all_unsupported(&filters, &self.children())),
         }

@@ -16,6 +16,7 @@ use crate::filtering::CHEAPER_FILTERS;
 use crate::memory::SharedMemoryPool;
 use crate::optimizer::changed_rows::ChangedRows;
 use crate::optimizer::clustered_joins::CLUSTERED_JOINS;
+use crate::optimizer::common_subplans::COMMON_SUBPLANS;
 use crate::optimizer::filter_pushdown::SOUND_FILTER_PUSHDOWN;
 use crate::optimizer::grouping_sets::GROUPING_SETS;
 use crate::optimizer::in_order_tasks::IN_ORDER_TASKS;
@@ -46,7 +47,7 @@ const BEFORE: [(&str, Rule); 4] = [
 ];
 
 /// The rules that run after all others.
-const LAST: [Rule; 3] = [REMOVE_REPARTITION, CHEAPER_FILTERS, SHARED_AGGREGATES];
+const LAST: [Rule; 4] = [REMOVE_REPARTITION, CHEAPER_FILTERS, SHARED_AGGREGATES, COMMON_SUBPLANS];
 
 /// The file type in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";

@@ -1,5 +1,5 @@
-//! A planner that gives a statement one snapshot of each table, makes its arithmetic cheaper, and shares the engine's own
-//! tables of Parquet files: `register_parquet`, `read_parquet`, names of files in SQL.
+//! A planner that gives a statement one snapshot of each table, makes its arithmetic cheaper, plans equal parts once, and
+//! shares the engine's own tables of Parquet files: `register_parquet`, `read_parquet`, names of files in SQL.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::functions::core::file_row_index::FileRowIndexFunc;
 use datafusion::functions::core::input_file_name::InputFileNameFunc;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
-use datafusion::physical_plan::ExecutionPlan;
 
+use crate::common_subplans;
 use crate::datafusion_tables::listing_table::SharedListingTable;
 use crate::decimals::cheaper;
+use crate::operator::Plan;
 use crate::options::CoscanOptions;
 use crate::pinning::pin_tables;
 use crate::settings::NotShared;
@@ -60,6 +61,35 @@ impl SharingPlanner {
         Ok(Some(logical_plan.clone().rewrite_with_subqueries(&mut sharing)?.data))
     }
 
+    /// The plan with equal parts planned once, or `None` if there are none.
+    async fn with_subplans_once(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Option<LogicalPlan>> {
+        let common = common_subplans::common_subplans(logical_plan)?;
+        if common.is_empty() {
+            return Ok(None);
+        }
+        let Some(state) = common_subplans::without_optimizer(session) else { return Ok(None) };
+        let mut subplans = Vec::with_capacity(common.len());
+        for subplan in common {
+            let planned = self.with_tables_shared(&subplan, &state).await?;
+            subplans.push((subplan, planned));
+        }
+        common_subplans::replace(logical_plan, subplans).map(Some)
+    }
+
+    /// Plans a query with shared tables.
+    async fn with_tables_shared(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Plan> {
+        let shared = self.with_shared_tables(logical_plan)?;
+        self.planner.create_physical_plan(shared.as_ref().unwrap_or(logical_plan), session).await
+    }
+
     fn shared_table(&self, scan: &TableScan) -> Option<SharedListingTable> {
         let table = source_as_provider(&scan.source).ok()?;
         SharedListingTable::of(table, scan.table_name.table(), &self.coscan)
@@ -72,7 +102,7 @@ impl QueryPlanner for SharingPlanner {
         &self,
         logical_plan: &LogicalPlan,
         session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    ) -> Result<Plan> {
         let pinned = pin_tables(logical_plan, session).await?;
         let logical_plan = pinned.as_ref().unwrap_or(logical_plan);
         let cheaper = cheaper(logical_plan)?;
@@ -84,11 +114,11 @@ impl QueryPlanner for SharingPlanner {
             state.config_mut().set_extension(Arc::new(reason));
             return self.planner.create_physical_plan(logical_plan, &state).await;
         }
-        let shared = match NotShared::of(session.config()) {
-            None => self.with_shared_tables(logical_plan)?,
-            Some(_) => None,
-        };
-        self.planner.create_physical_plan(shared.as_ref().unwrap_or(logical_plan), session).await
+        if NotShared::of(session.config()).is_some() {
+            return self.planner.create_physical_plan(logical_plan, session).await;
+        }
+        let once = self.with_subplans_once(logical_plan, session).await?;
+        self.with_tables_shared(once.as_ref().unwrap_or(logical_plan), session).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::{LexRequirement, OrderingRequirements};
 use datafusion::physical_plan::ExecutionPlanProperties;
@@ -13,6 +13,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 
+use crate::common_subplans::operator::CommonSubplanExec;
 use crate::execution::exec::{SharedScanExec, UnorderedReason};
 use crate::operator::Plan;
 use crate::optimizer::ordered_aggregates::is_order_sensitive;
@@ -90,12 +91,20 @@ fn input_in_order(operator: &Plan, input: &Plan, required: &[LexRequirement]) ->
     in_any_order(input, &unordered_reason)
 }
 
-/// Sets the reason why the scans of a plan are in any order.
+/// Sets the reason why the scans of a plan are in any order. Those of a common subplan have the same one in all places.
 fn in_any_order(plan: &Plan, unordered_reason: &UnorderedReason) -> Changed {
-    change_down(plan, |plan| {
-        let scan = plan.downcast_ref::<SharedScanExec>();
-        Ok(scan.map(|scan| Arc::new(scan.in_any_order(unordered_reason.clone())) as _))
-    })
+    let changed = Arc::clone(plan).transform_down(|plan| {
+        if plan.is::<CommonSubplanExec>() {
+            return Ok(Transformed::new(plan, false, TreeNodeRecursion::Jump));
+        }
+        Ok(match plan.downcast_ref::<SharedScanExec>() {
+            Some(scan) => {
+                Transformed::yes(Arc::new(scan.in_any_order(unordered_reason.clone())) as _)
+            }
+            None => Transformed::no(plan),
+        })
+    })?;
+    Ok(changed.transformed.then_some(changed.data))
 }
 
 /// The number of other copies of a table that may be read for their order. Of several tables, the largest number

@@ -4,6 +4,7 @@
 mod as_plain;
 mod bloom_filters;
 mod breaker;
+mod common_subplans;
 mod cooperative_joins;
 mod decimals;
 mod direct;
@@ -29,6 +30,7 @@ mod partitions;
 mod plans;
 mod query_id;
 mod random_queries;
+mod random_results;
 mod read_options;
 mod repeated_subplans;
 mod replicas;

@@ -33,7 +33,7 @@ struct Figures {
 }
 
 /// The operators of a plan that share results.
-fn sharing(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
+pub(crate) fn sharing(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
     let of_inputs = plan.children().into_iter().flat_map(sharing);
     let own = (plan.name() == "SharedAggregateExec").then(|| Arc::clone(plan));
     own.into_iter().chain(of_inputs).collect()
@@ -49,7 +49,7 @@ fn figures(plan: &Arc<dyn ExecutionPlan>) -> Figures {
 }
 
 /// The chunks that an operator has taken from others, if it was executed.
-fn from_results_of(shared: &Arc<dyn ExecutionPlan>) -> usize {
+pub(crate) fn from_results_of(shared: &Arc<dyn ExecutionPlan>) -> usize {
     let sum = shared.metrics().and_then(|metrics| metrics.sum_by_name("chunks_from_results"));
     sum.map_or(0, |sum| sum.as_usize())
 }
@@ -375,146 +375,6 @@ async fn large_states_are_not_shared() {
         let figures = figures_of(&context, sql).await;
         assert_eq!((figures.computed, figures.from_results, figures.published), (10, 0, 0));
     }
-    assert_all_frees(&manager).await;
-}
-
-/// Columns of all kinds, with NULLs, NaN, both zeros, decimals near overflow, and texts.
-fn varied(rows: usize) -> RecordBatch {
-    let mut random = Seeded::new(11);
-    let mut nullable = |row: usize| !row.is_multiple_of(17) || random.below(2) == 0;
-    let floats = [0.0, -0.0, f64::NAN, 1.5, -3.25, f64::INFINITY, 7.0];
-    let number = |row: usize| (row * 31 % 97) as i64;
-    let ints: Int64Array = (0..rows).map(|row| nullable(row).then(|| number(row))).collect();
-    let float: Float64Array =
-        (0..rows).map(|row| nullable(row).then(|| floats[row * 7 % floats.len()])).collect();
-    let texts: StringArray = (0..rows)
-        .map(|row| nullable(row).then(|| format!("a text of some length {}", row % 5)))
-        .collect();
-    let wide: Decimal128Array =
-        (0..rows).map(|row| nullable(row).then(|| i128::from(number(row)) << (row % 60))).collect();
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("row", Arc::new((0..rows as i64).collect::<Int64Array>())),
-        ("n", Arc::new(ints)),
-        ("f", Arc::new(float)),
-        ("t", Arc::new(texts)),
-        ("d", Arc::new(wide.with_precision_and_scale(30, 3).unwrap())),
-    ];
-    RecordBatch::try_from_iter(columns).unwrap()
-}
-
-/// A random aggregation of few groups. Equal numbers give equal queries.
-fn random_query(random: &mut Seeded) -> String {
-    let one_of = |random: &mut Seeded, texts: &[&str]| {
-        texts[random.below(texts.len() as u64) as usize].to_owned()
-    };
-    let aggregates = [
-        "count(*)",
-        "count(n)",
-        "sum(n)",
-        "avg(n)",
-        "min(t)",
-        "max(t)",
-        "sum(d)",
-        "avg(d)",
-        "min(f)",
-        "max(f)",
-        "sum(d * (1 - d))",
-        "count(*) FILTER (WHERE n > 40)",
-        "bool_or(n = 5)",
-        "min(upper(t))",
-        "sum(CASE WHEN t LIKE '%3' THEN n ELSE -n END)",
-        "max(CAST(n AS VARCHAR))",
-    ];
-    let groups = ["t", "n % 3", "f", "f > 1", "t IN ('x', 'a text of some length 2')", "n IS NULL"];
-    let constant = random.below(4) * 250;
-    let filters = [
-        format!("row >= {constant}"),
-        format!("row < {}", 1000 - constant),
-        "n > 20".to_owned(),
-        "f < 3".to_owned(),
-        "t IS NOT NULL".to_owned(),
-        format!("n <> {}", random.below(2)),
-        format!("row BETWEEN {constant} AND {}", constant + 300),
-    ];
-    let chosen =
-        (0..=random.below(3)).map(|at| format!("{} AS a{at}", one_of(random, &aggregates)));
-    let chosen: Vec<_> = chosen.collect();
-    let mut sql = format!("SELECT {}", chosen.join(", "));
-    let group = (random.below(3) > 0).then(|| one_of(random, &groups));
-    group.iter().for_each(|group| sql += &format!(", {group} AS g"));
-    sql += " FROM t";
-    let conditions: Vec<_> = (0..random.below(3))
-        .map(|_| filters[random.below(filters.len() as u64) as usize].clone())
-        .collect();
-    if !conditions.is_empty() {
-        sql += &format!(" WHERE {}", conditions.join(" AND "));
-    }
-    group.iter().for_each(|group| sql += &format!(" GROUP BY {group}"));
-    sql
-}
-
-async fn varied_table(directory: &Path, contexts: &[&SessionContext]) {
-    write(&directory.join("a.parquet"), &varied(700), 100);
-    write(&directory.join("b.parquet"), &varied(450), 150);
-    for context in contexts {
-        create(context, "t", directory).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn random_queries_at_once_give_the_rows_of_the_engine() {
-    let data = tempfile::tempdir().unwrap();
-    let manager = manager(PolicyKind::Relevance);
-    let (engine, context) = (plain(), shared(&manager));
-    varied_table(data.path(), &[&engine, &context]).await;
-    // Twelve queries each.
-    let seeds = std::env::var("COSCAN_RESULT_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
-    let mut from_results = 0;
-    for seed in 0..seeds.unwrap_or(40) {
-        let mut random = Seeded::new(seed);
-        set_partitions(&context, 1 + random.below(4) as usize).await;
-        let queries: Vec<_> = (0..4).map(|_| random_query(&mut random)).collect();
-        // Each several times at once, some of them given up on the way.
-        let running = (0..12).map(|index| {
-            let (sql, context) = (queries[index % queries.len()].clone(), context.clone());
-            let taken = if index % 5 == 4 { 1 } else { usize::MAX };
-            tokio::spawn(async move {
-                let plan = plan(&context, &sql).await;
-                let merged = Arc::new(
-                    datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec::new(
-                        Arc::clone(&plan),
-                    ),
-                );
-                let rows: Vec<_> =
-                    merged.execute(0, context.task_ctx()).unwrap().take(taken).collect().await;
-                let rows: Result<Vec<_>, _> = rows.into_iter().collect();
-                (sql, taken, plan, rows)
-            })
-        });
-        for ran in join_all(running).await {
-            let (sql, taken, plan, rows) = ran.unwrap();
-            from_results += sharing(&plan).iter().map(from_results_of).sum::<usize>();
-            if taken > 1 {
-                let text = |batches: &[RecordBatch]| {
-                    let text = arrow::util::pretty::pretty_format_batches(batches).unwrap();
-                    let mut lines: Vec<_> = text.to_string().lines().map(str::to_owned).collect();
-                    lines.sort();
-                    lines
-                };
-                let expected = engine.sql(&sql).await.unwrap().collect().await;
-                match (rows, expected) {
-                    (Ok(rows), Ok(expected)) => {
-                        assert_eq!(text(&rows), text(&expected), "seed {seed}: {sql}");
-                    }
-                    (Err(_), Err(_)) => {}
-                    (rows, expected) => {
-                        panic!("seed {seed}: {sql}: {rows:?}, but in the engine {expected:?}")
-                    }
-                }
-            }
-        }
-    }
-    assert!(from_results > 100, "{from_results} chunks came from results");
     assert_all_frees(&manager).await;
 }
 

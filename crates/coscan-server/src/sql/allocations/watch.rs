@@ -43,6 +43,9 @@ pub(super) const QUERY_BYTES_MIN: u64 = 8 << 20;
 const GIVE_BACK_EVERY: Duration = Duration::from_millis(100);
 const GIVE_BACK_AT_LEAST_EVERY: Duration = Duration::from_secs(10);
 
+/// The divisor of the server's memory that gives its part that is left when freed memory is returned.
+const GIVE_BACK_DIVISOR: u64 = 4;
+
 /// The divisor of the server's memory that gives the minimum of returned bytes that count as help.
 const HELP_DIVISOR: u64 = 64;
 
@@ -127,6 +130,12 @@ impl AllocationWatch {
         idle_bytes + self.memory_bytes()
     }
 
+    /// The memory from which on freed memory is returned. It is less than that from which on queries are ended, since what is
+    /// free grows by as much again before the next look.
+    fn give_back_from_bytes(&self) -> u64 {
+        self.resident_bytes_max() - self.memory_bytes() / GIVE_BACK_DIVISOR
+    }
+
     /// Returns memory to the system whenever the process has too much of it. Allocators keep freed memory for some
     /// seconds, since requesting it again costs time.
     pub(in crate::sql) async fn give_back(&self) {
@@ -135,7 +144,7 @@ impl AllocationWatch {
         loop {
             tokio::time::sleep(every).await;
             let before = (allocator.resident_bytes)();
-            if before <= self.resident_bytes_max() {
+            if before <= self.give_back_from_bytes() {
                 every = GIVE_BACK_EVERY;
                 continue;
             }
