@@ -97,6 +97,20 @@ fn many_queries_of_one_user_count_together() {
 }
 
 #[test]
+fn a_quarter_is_left_when_much_was_never_reserved() {
+    for (unreserved, resident_bytes) in [(500, 1000), (501, 750), (501, 751), (500, 1001)] {
+        let resident: &AtomicU64;
+        let watch = watch!(resident, 0);
+        let query = watch.query(&"ann".into(), &pool());
+        resident.store(resident_bytes << 20, Ordering::Relaxed);
+        allocate(&query, unreserved * MIB);
+        let is_too_much = resident_bytes == 751 || resident_bytes == 1001;
+        assert_eq!(error(&query).is_some(), is_too_much, "{unreserved} of {resident_bytes}");
+        resident.store(0, Ordering::Relaxed);
+    }
+}
+
+#[test]
 fn no_query_ends_for_memory_that_the_allocator_keeps() {
     let resident: &AtomicU64;
     let watch = watch!(resident, 500 << 20);

@@ -35,6 +35,11 @@ const SUSPECT_DIVISOR: u64 = 16;
 /// The lower limit of that minimum, in bytes, which batches of wide rows may reach.
 const SUSPECT_BYTES_MIN: u64 = 32 << 20;
 
+/// The divisor of the server's memory that gives the bytes that all queries together may have unreserved without a margin, and
+/// the divisor that gives this margin.
+const UNRESERVED_DIVISOR: u64 = 2;
+const MARGIN_DIVISOR: u64 = 4;
+
 /// Queries that hold fewer bytes are not ended.
 pub(super) const QUERY_BYTES_MIN: u64 = 8 << 20;
 
@@ -42,9 +47,6 @@ pub(super) const QUERY_BYTES_MIN: u64 = 8 << 20;
 /// not helped.
 const GIVE_BACK_EVERY: Duration = Duration::from_millis(100);
 const GIVE_BACK_AT_LEAST_EVERY: Duration = Duration::from_secs(10);
-
-/// The divisor of the server's memory that gives its part that is left when freed memory is returned.
-const GIVE_BACK_DIVISOR: u64 = 4;
 
 /// The divisor of the server's memory that gives the minimum of returned bytes that count as help.
 const HELP_DIVISOR: u64 = 64;
@@ -124,16 +126,18 @@ impl AllocationWatch {
     }
 
     /// The memory from which on queries are ended. There is no margin above the server's memory: while the query is found and
-    /// frees its memory, others allocate more.
-    fn resident_bytes_max(&self) -> u64 {
-        let idle_bytes = self.idle_bytes.get().copied().unwrap_or(0);
-        idle_bytes + self.memory_bytes()
+    /// frees its memory, others allocate more. If much of it was never reserved, that is more, and the margin is below.
+    fn resident_bytes_max(&self, queries: &[Arc<Allocations>]) -> u64 {
+        let (idle_bytes, bytes) =
+            (self.idle_bytes.get().copied().unwrap_or(0), self.memory_bytes());
+        let unreserved: u64 = queries.iter().map(|query| query.unreserved_bytes()).sum();
+        let margin =
+            if unreserved > bytes / UNRESERVED_DIVISOR { bytes / MARGIN_DIVISOR } else { 0 };
+        idle_bytes + bytes - margin
     }
 
-    /// The memory from which on freed memory is returned. It is less than that from which on queries are ended, since what is
-    /// free grows by as much again before the next look.
-    fn give_back_from_bytes(&self) -> u64 {
-        self.resident_bytes_max() - self.memory_bytes() / GIVE_BACK_DIVISOR
+    fn running(&self) -> Vec<Arc<Allocations>> {
+        self.queries().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Returns memory to the system whenever the process has too much of it. Allocators keep freed memory for some
@@ -144,7 +148,7 @@ impl AllocationWatch {
         loop {
             tokio::time::sleep(every).await;
             let before = (allocator.resident_bytes)();
-            if before <= self.give_back_from_bytes() {
+            if before <= self.resident_bytes_max(&self.running()) {
                 every = GIVE_BACK_EVERY;
                 continue;
             }
@@ -168,9 +172,10 @@ impl AllocationWatch {
             return;
         }
         *looked = Some(Instant::now());
-        let queries: Vec<_> = self.queries().iter().filter_map(Weak::upgrade).collect();
+        let queries = self.running();
         let ended = queries.iter().filter(|query| query.has_ended());
-        let most = self.resident_bytes_max() + ended.map(|query| query.held_bytes()).sum::<u64>();
+        let most =
+            self.resident_bytes_max(&queries) + ended.map(|query| query.held_bytes()).sum::<u64>();
         if (allocator.resident_bytes)() <= most {
             return;
         }
