@@ -1,7 +1,6 @@
 //! `coscan demo`: coscan beside plain DataFusion, on generated data.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
@@ -16,7 +15,7 @@ use crate::compare::{EngineChoice, Runs, compare, describe, write_pictures};
 use crate::data::{data_directory, make_lineitem};
 use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
-use crate::{Failure, INTERRUPTED};
+use crate::{Exit, Failure};
 
 /// Show the gain of sharing scans: 16 streams of queries on a slow device, with and without coscan.
 ///
@@ -46,10 +45,10 @@ pub(crate) struct Demo {
 }
 
 impl Demo {
-    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+    pub(crate) async fn run(self) -> Result<Exit, Failure> {
         tokio::select! {
-            result = self.compare() => result.map(|()| ExitCode::SUCCESS),
-            () = interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+            result = self.compare() => result.map(|()| Exit::Success),
+            () = interrupted() => Ok(Exit::Interrupted),
         }
     }
 

@@ -1,122 +1,14 @@
-//! The command line of coscan: a demonstration, a SQL shell and a server on shared tables, benchmarks on your own data,
-//! and a simulator.
-
-mod bench;
-mod compare;
-mod data;
-mod demo;
-mod replay;
-#[cfg(feature = "server")]
-mod ring;
-#[cfg(feature = "server")]
-mod serve;
-mod signals;
-mod sim;
-mod sizes;
-mod sql;
-mod table_argument;
-#[cfg(feature = "server")]
-mod user;
-#[cfg(not(feature = "server"))]
-mod without_server;
+//! The program `coscan`.
 
 use std::process::ExitCode;
-
-use clap::{Parser, Subcommand};
 
 /// Decoding and aggregating allocate many buffers of a few hundred kilobytes at a time, on all threads.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Many queries on the same Parquet tables, one stream of reads and decoding for all of them.
-#[derive(Debug, Parser)]
-#[command(
-    version,
-    propagate_version = true,
-    after_help = "\
-Examples:
-  coscan demo                                      all engines compared in three minutes
-  coscan sql --table 'trips=trips/*.parquet'       a shell on your own files
-  coscan sql -t t=s3://bucket/t/ -e 'SELECT count(*) FROM t'
-  coscan serve --demo                              a server for psql and other PostgreSQL clients
-  coscan bench streams --table lineitem=lineitem.parquet --bandwidth 200MB --pool-bytes 200MB
-  coscan sim run cs07-table2 --html table2.html    the papers' experiments in virtual time"
-)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Demo(demo::Demo),
-    Sql(sql::Sql),
-    #[cfg(feature = "server")]
-    Serve(Box<serve::Serve>),
-    #[cfg(feature = "server")]
-    User(user::User),
-    #[cfg(feature = "server")]
-    Ring(ring::Ring),
-    #[cfg(not(feature = "server"))]
-    Serve(without_server::WithoutServer),
-    #[cfg(not(feature = "server"))]
-    User(without_server::WithoutServer),
-    #[cfg(not(feature = "server"))]
-    Ring(without_server::WithoutServer),
-    Bench(bench::Bench),
-    Sim(sim::Sim),
-}
-
-/// The stack size of each thread that plans or runs queries, in bytes. Queries are visited by recursion, with a level
-/// for each term of `a AND b AND …`. Unused stack takes no memory.
-const STACK_BYTES: usize = 64 << 20;
-
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    // The system determines the stack size of the main thread, which is often 8 MB.
-    let thread = std::thread::Builder::new().name("coscan".to_owned()).stack_size(STACK_BYTES);
-    let result = match thread.spawn(|| run(arguments.command)) {
-        Ok(command) => command.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        Err(error) => Err(format!("cannot start threads: {error}").into()),
-    };
-    result.unwrap_or_else(|error| fail(&error.to_string()))
+    // Without it, only commands that start other processes fail.
+    let program = std::env::current_exe().map(|program| vec![program.into()]).unwrap_or_default();
+    coscan_cli::run(std::env::args_os(), program).into()
 }
-
-fn run(command: Command) -> Result<ExitCode, Failure> {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.enable_all().thread_stack_size(STACK_BYTES).build();
-    let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
-    let result = runtime.block_on(async {
-        match command {
-            Command::Demo(demo) => demo.run().await,
-            Command::Sql(sql) => sql.run().await,
-            #[cfg(feature = "server")]
-            Command::Serve(serve) => serve.run().await,
-            #[cfg(feature = "server")]
-            Command::User(user) => user.run(),
-            #[cfg(feature = "server")]
-            Command::Ring(ring) => ring.run().await,
-            #[cfg(not(feature = "server"))]
-            Command::Serve(without) | Command::User(without) | Command::Ring(without) => {
-                without.run()
-            }
-            Command::Bench(bench) => bench.run().await,
-            Command::Sim(sim) => sim.run().await,
-        }
-    });
-    // A read that hangs in the operating system must not keep the process alive.
-    runtime.shutdown_background();
-    result
-}
-
-/// The error of a command.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-fn fail(text: &str) -> ExitCode {
-    eprintln!("coscan: {text}");
-    ExitCode::FAILURE
-}
-
-/// The exit code of a command that was stopped with Ctrl-C, as shells expect it.
-const INTERRUPTED: u8 = 130;

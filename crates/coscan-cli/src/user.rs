@@ -1,12 +1,12 @@
 //! `coscan user`: entries of the users file of `coscan serve`.
 
 use std::io::{IsTerminal, Write, stderr, stdin};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 use clap::Args;
 use coscan_server::users::{Verifier, entry, entry_of_writes};
 
-use crate::Failure;
+use crate::{Exit, Failure};
 
 /// Print an entry for the users file of `coscan serve`, with a password read from the terminal or standard input.
 ///
@@ -29,7 +29,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
         let password = if stdin().is_terminal() { self.asked_twice()? } else { line()? };
         if password.is_empty() {
             return Err("the password is empty".into());
@@ -38,7 +38,7 @@ impl User {
         if !self.writes.is_empty() {
             print!("{}", entry_of_writes(&self.writes));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::Success)
     }
 
     fn asked_twice(&self) -> Result<String, Failure> {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use crate::Failure;
+use crate::{Exit, Failure};
 
 /// Not in this build: needs the feature `server`
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub(super) struct WithoutServer {
 }
 
 impl WithoutServer {
-    pub(super) fn run(&self) -> Result<std::process::ExitCode, Failure> {
+    pub(super) fn run(&self) -> Result<Exit, Failure> {
         Err("this coscan was built without its server, which is the feature `server`; it is on unless \
              `--no-default-features` is given: cargo install --locked --path crates/coscan-cli"
             .into())

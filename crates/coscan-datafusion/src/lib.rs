@@ -38,8 +38,9 @@
 //! - `optimizer`: rules change the plan. Scans are in the order of their table where an operator above needs it
 //!   (`needed_order`), and get the order of a top-k above (`top_k`, `sorts`). Operators that can be executed chunk by
 //!   chunk are put into a sandwich (`ordered_aggregates`, `clustered_joins`), also above tables in order
-//!   (`in_order_tasks`). Aggregations share results (`shared_aggregates`). Small queries stay in one task (`remove_repartition`). Answers from statistics check their
-//!   files (`unchanged_files`).
+//!   (`in_order_tasks`). Aggregations share results (`shared_aggregates`), consumers of a common subplan its rows
+//!   (`common_subplans`). Small queries stay in one task (`remove_repartition`). Answers from statistics check their files
+//!   (`unchanged_files`).
 //! - `chunkwise`: operators that start a plan anew for each chunk that a scan is handed. What they and the operators of
 //!   some rules have in common is `operator`.
 //! - `results`: what several queries compute of a chunk is computed once.
@@ -50,6 +51,7 @@
 //!   `row_filter` if the session pushes filters down. A few first rows are read by `first_pages`. EXPLAIN ANALYZE shows
 //!   `metrics`.
 
+mod batch_bytes;
 mod chunkwise;
 mod common_subplans;
 mod datafusion_tables;
@@ -72,6 +74,7 @@ mod session_stores;
 mod settings;
 mod tables;
 
+pub use batch_bytes::slice_bytes;
 pub use datafusion_tables::named_files::enable_url_table;
 pub use error::{QueryError, is_conflict, is_of_dropped_table};
 pub use execution::exec::SharedScanExec;

@@ -20,7 +20,8 @@ use datafusion::physical_plan::{
 /// An operator with all operators below it.
 pub(crate) type Plan = Arc<dyn ExecutionPlan>;
 
-/// The part in which operators differ. A copy of it has no state of an execution.
+/// The part in which operators differ. A copy of it has no state of an execution, except for the rows that consumers of
+/// a common subplan share.
 pub(crate) trait Operator: Clone + fmt::Debug + Send + Sync + 'static {
     /// Its name in EXPLAIN.
     const NAME: &'static str;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use coscan_core::{Config, MemoryLimits, PolicyKind};
 
+use crate::machine::{cores, usable_memory_bytes};
+
 /// The settings of a [`crate::BufferManager`]. All have defaults that suit one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -142,21 +144,8 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self::with_memory_bytes(machine_memory_bytes().unwrap_or(4 << 30) / 2)
+        Self::with_memory_bytes(usable_memory_bytes().unwrap_or(4 << 30) / 2)
     }
-}
-
-/// The number of processors that this process may use.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// The physical memory in bytes, if the system reports it.
-fn machine_memory_bytes() -> Option<u64> {
-    let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }
 
 /// The reason why settings are invalid.

@@ -26,6 +26,7 @@ pub mod users;
 
 pub use check::{check, exposed_files};
 pub use coscan_transport::{PeerStatus, new_key as new_ring_key};
+pub use postgres::sqlstate;
 pub use ring::RingError;
 pub use server::{Server, ServerError, Stopped};
-pub use sql::{Allocator, STACK_BYTES, set_allocator};
+pub use sql::{Allocator, STACK_BYTES, query_error, set_allocator};

@@ -13,7 +13,6 @@ mod tpch;
 mod updates;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 use std::{fs, io};
 
@@ -42,7 +41,7 @@ use crate::compare::{
 use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
-use crate::{Failure, INTERRUPTED};
+use crate::{Exit, Failure};
 
 /// The default seed of the queries.
 const DEFAULT_SEED: u64 = 7;
@@ -165,7 +164,7 @@ impl DeviceArguments {
 }
 
 impl Bench {
-    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+    pub(crate) async fn run(self) -> Result<Exit, Failure> {
         let measure = async {
             match &self.experiment {
                 Measure::Streams(streams) => streams.run().await,
@@ -181,8 +180,8 @@ impl Bench {
             }
         };
         tokio::select! {
-            result = measure => result.map(|()| ExitCode::SUCCESS),
-            () = interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+            result = measure => result.map(|()| Exit::Success),
+            () = interrupted() => Ok(Exit::Interrupted),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `coscan ring demo` shows, on this machine, the gain of servers that share reads.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
@@ -21,7 +20,7 @@ use crate::data::{data_directory, make_lineitem};
 use crate::serve::parse_mode;
 use crate::signals::interrupted;
 use crate::sizes::{parse_bytes, show_bytes};
-use crate::{Failure, INTERRUPTED};
+use crate::{Exit, Failure};
 
 /// Show the gain: start servers on this machine, each with a slow link to its store, and run streams of queries on them, with
 /// and without sharing.
@@ -88,10 +87,10 @@ struct Arm<'a> {
 }
 
 impl Demo {
-    pub(super) async fn run(&self) -> Result<ExitCode, Failure> {
+    pub(super) async fn run(&self) -> Result<Exit, Failure> {
         tokio::select! {
-            result = self.compare() => result.map(|()| ExitCode::SUCCESS),
-            () = interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+            result = self.compare() => result.map(|()| Exit::Success),
+            () = interrupted() => Ok(Exit::Interrupted),
         }
     }
 

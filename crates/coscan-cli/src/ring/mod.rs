@@ -6,11 +6,9 @@ mod nodes;
 mod report;
 mod streams;
 
-use std::process::ExitCode;
-
 use clap::{Args, Subcommand};
 
-use crate::Failure;
+use crate::{Exit, Failure};
 
 /// Servers that share what they read: each page is read once for all of them.
 ///
@@ -37,11 +35,11 @@ Example, for two servers on one bucket:
 }
 
 impl Ring {
-    pub(crate) async fn run(&self) -> Result<ExitCode, Failure> {
+    pub(crate) async fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
             Command::Key => {
                 print!("{}", coscan_server::new_ring_key()?);
-                Ok(ExitCode::SUCCESS)
+                Ok(Exit::Success)
             }
             Command::Demo(demo) => demo.run().await,
             Command::Node(node) => node.run().await,

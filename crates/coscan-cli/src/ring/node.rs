@@ -7,7 +7,6 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::ops::Add;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +22,9 @@ use coscan_storage::stores::{
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 
-use crate::Failure;
 use crate::serve::Flags;
 use crate::sizes::parse_bytes;
+use crate::{Exit, Failure};
 
 /// One server of the demonstration.
 #[derive(Debug, Args)]
@@ -85,7 +84,7 @@ impl Add for Counts {
 }
 
 impl Node {
-    pub(super) async fn run(&self) -> Result<ExitCode, Failure> {
+    pub(super) async fn run(&self) -> Result<Exit, Failure> {
         let mut config = Config { insecure: true, ..Config::default() };
         self.flags.apply_to(&mut config);
         let manager = BufferManager::new(config.memory.options())?;
@@ -101,7 +100,7 @@ impl Node {
             say(&counts(&server, &metrics))?;
         }
         server.stop(Duration::ZERO, std::future::pending()).await;
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::Success)
     }
 
     /// Limits the store of a table, and counts its reads.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use coscan_server::config::RingMode;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::{sleep, timeout};
 
 use super::node::{Counts, Ready};
@@ -86,7 +86,7 @@ impl Process {
         join: Option<&str>,
         has_dashboard: bool,
     ) -> Result<Self, Failure> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = crate::program::again()?;
         command.args(["ring", "node", "--listen-postgres", "127.0.0.1:0", "--log-level", "warn"]);
         command.arg(format!("--table=lineitem={}", settings.table.display()));
         command.arg(format!("--store-bandwidth={}", settings.store_bandwidth));

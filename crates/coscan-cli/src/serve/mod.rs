@@ -10,13 +10,12 @@ mod reference;
 mod signals;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use coscan_server::config::{Config, LogFormat};
 use coscan_server::{Server, Stopped};
 
-use crate::Failure;
+use crate::{Exit, Failure};
 use demo::Demo;
 pub(crate) use flags::{Flags, parse_mode};
 use signals::{Signal, Signals};
@@ -52,11 +51,11 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+    pub(crate) async fn run(self) -> Result<Exit, Failure> {
         let mut signals = Signals::new();
         let config = tokio::select! {
             config = self.configuration() => config?,
-            _ = signals.next() => return Ok(ExitCode::from(crate::INTERRUPTED)),
+            _ = signals.next() => return Ok(Exit::Interrupted),
         };
         if self.check {
             Server::check(&config).await?;
@@ -64,7 +63,7 @@ impl Serve {
                 println!("warning: {warning}");
             }
             println!("the configuration is valid");
-            return Ok(ExitCode::SUCCESS);
+            return Ok(Exit::Success);
         }
         logging::start(config.log);
         warn_of_exposed_files(&config);
@@ -74,7 +73,7 @@ impl Serve {
         }
         let server = tokio::select! {
             server = Server::start(&config) => server?,
-            _ = signals.next() => return Ok(ExitCode::from(crate::INTERRUPTED)),
+            _ = signals.next() => return Ok(Exit::Interrupted),
         };
         greet(&config, &server);
         while signals.next().await == Signal::Reload {
@@ -87,7 +86,7 @@ impl Serve {
         if server.stop(grace, hurry).await == Stopped::Cancelled {
             say("cancelled the queries that were left");
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(Exit::Success)
     }
 
     async fn reload(&self, server: &Server, format: LogFormat) {

@@ -4,7 +4,6 @@ mod find;
 mod runs;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use coscan_core::PolicyKind;
@@ -15,7 +14,7 @@ use coscan_sim::report::{Results, html, json, pictures, text};
 use self::runs::Runs;
 use crate::compare::write_picture;
 use crate::signals::interrupted;
-use crate::{Failure, INTERRUPTED};
+use crate::{Exit, Failure};
 
 /// Simulate many queries on any disk and any number of cores, in virtual time: the papers' experiments, or your own.
 ///
@@ -80,7 +79,7 @@ const LONG_HELP: &str = concat!(
 );
 
 impl Sim {
-    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+    pub(crate) async fn run(self) -> Result<Exit, Failure> {
         let work = tokio::task::spawn_blocking(move || match self.action {
             Action::List => list(),
             Action::Show(show) => show.print(),
@@ -88,8 +87,8 @@ impl Sim {
             Action::Replay(replay) => replay.run(),
         });
         tokio::select! {
-            result = work => result?.map(|()| ExitCode::SUCCESS),
-            () = interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+            result = work => result?.map(|()| Exit::Success),
+            () = interrupted() => Ok(Exit::Interrupted),
         }
     }
 }

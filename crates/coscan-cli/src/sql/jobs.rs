@@ -2,7 +2,6 @@
 
 use std::io::{Write, stdout};
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 
 use tokio::task::JoinSet;
 
@@ -10,7 +9,7 @@ use crate::signals::interrupted;
 use crate::sql::blocks::{BlockWriter, Blocks};
 use crate::sql::session::Session;
 use crate::sql::{Script, output, statements};
-use crate::{Failure, INTERRUPTED};
+use crate::{Exit, Failure};
 
 /// Runs scripts, at most `jobs` of them at a time, in sessions like this one. They start in their order, and their
 /// output is printed in their order. A script that fails ends, and the others continue. Ctrl-C ends all.
@@ -18,12 +17,12 @@ pub(super) async fn run(
     session: &Session,
     scripts: Vec<Script>,
     jobs: NonZeroUsize,
-) -> Result<ExitCode, Failure> {
+) -> Result<Exit, Failure> {
     tokio::select! {
         result = run_all(session, scripts, jobs) => result,
         () = interrupted() => {
             eprintln!("cancelled");
-            Ok(ExitCode::from(INTERRUPTED))
+            Ok(Exit::Interrupted)
         }
     }
 }
@@ -32,7 +31,7 @@ async fn run_all(
     session: &Session,
     scripts: Vec<Script>,
     jobs: NonZeroUsize,
-) -> Result<ExitCode, Failure> {
+) -> Result<Exit, Failure> {
     let blocks = Blocks::new(stdout(), scripts.len());
     let mut waiting = scripts.into_iter().enumerate();
     let mut running = JoinSet::new();
@@ -55,7 +54,7 @@ async fn run_all(
             }
         }
     }
-    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if has_failed { Exit::Failure } else { Exit::Success })
 }
 
 /// Runs the statements of a script, up to the first that fails. Returns the name of the script, too.

@@ -8,7 +8,7 @@ mod dialect;
 mod jobs;
 mod output;
 mod refresh;
-mod session;
+pub(crate) mod session;
 mod settings;
 mod shell;
 mod statements;
@@ -17,7 +17,6 @@ mod warnings;
 use std::io::{IsTerminal, Read, stdout};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
 use coscan_core::PolicyKind;
@@ -25,7 +24,7 @@ use coscan_core::PolicyKind;
 use crate::signals::interrupted;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
-use crate::{Failure, INTERRUPTED};
+use crate::{Exit, Failure};
 use output::Format;
 use session::Session;
 
@@ -106,7 +105,7 @@ pub(crate) struct Sql {
 }
 
 impl Sql {
-    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+    pub(crate) async fn run(self) -> Result<Exit, Failure> {
         warnings::print();
         let mut session = Session::new(self.memory, self.policy)?;
         session.format = self.format;
@@ -138,10 +137,10 @@ impl Sql {
             scripts.push(Script { name: "standard input".to_owned(), text });
         }
         tokio::select! {
-            result = run_scripts(&mut session, &scripts) => result.map(|()| ExitCode::SUCCESS),
+            result = run_scripts(&mut session, &scripts) => result.map(|()| Exit::Success),
             () = interrupted() => {
                 eprintln!("cancelled");
-                Ok(ExitCode::from(INTERRUPTED))
+                Ok(Exit::Interrupted)
             }
         }
     }

@@ -13,6 +13,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::TableReference;
 use datafusion::error::{DataFusionError, Result as EngineResult};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::memory::MemoryStream;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::{DFParserBuilder, Statement};
@@ -25,8 +26,16 @@ use crate::sql::output::{Format, Printer};
 use crate::sql::refresh::refreshed_table;
 use crate::sql::{advice, settings, statements};
 
+/// A statement that was executed or can be.
+pub enum Prepared {
+    /// The statement can be executed in the session.
+    Plan(LogicalPlan),
+    /// It was executed, with these rows if it has any.
+    Executed(Option<SendableRecordBatchStream>),
+}
+
 /// A session for statements, and the format of their results.
-pub(super) struct Session {
+pub struct Session {
     context: SessionContext,
     manager: BufferManager,
     /// The names of the tables that were added as files.
@@ -42,7 +51,10 @@ pub(super) struct Session {
 
 impl Session {
     /// Creates a session without tables. `memory_bytes` is the memory budget of the buffer manager.
-    pub(super) fn new(memory_bytes: Option<u64>, policy: PolicyKind) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// If that is too little, or the session cannot be set up.
+    pub fn new(memory_bytes: Option<u64>, policy: PolicyKind) -> Result<Self, Failure> {
         let options = memory_bytes.map_or_else(Options::default, Options::with_memory_bytes);
         let manager = BufferManager::new(options.policy(policy))?;
         let context = new_context(&manager).map_err(QueryError::from)?;
@@ -105,7 +117,18 @@ impl Session {
         url: &str,
         replicas: &[&str],
     ) -> Result<(), Failure> {
-        let format = self.format_of(url).await.map_err(|error| self.failure(error))?;
+        let created = self.create_table(name, url, replicas).await;
+        created.map_err(|error| self.failure(error))?;
+        self.tables.push(name.to_owned());
+        Ok(())
+    }
+
+    /// Creates a table of Parquet files, with replicas, or a Delta table.
+    ///
+    /// # Errors
+    /// If there is a table of this name, or the files do not form one.
+    pub async fn create_table(&self, name: &str, url: &str, replicas: &[&str]) -> EngineResult<()> {
+        let format = self.format_of(url).await?;
         let (quoted, url) = (name.replace('"', "\"\""), url.replace('\'', "''"));
         let mut sql =
             format!("CREATE EXTERNAL TABLE \"{quoted}\" STORED AS {format} LOCATION '{url}'");
@@ -114,9 +137,7 @@ impl Session {
             let replicas = quoted.collect::<Vec<_>>().join(", ").replace('\'', "''");
             sql += &format!(" OPTIONS ('replicas' '{replicas}')");
         }
-        let created = async { self.context.sql(&sql).await?.collect().await };
-        created.await.map_err(|error| self.failure(error))?;
-        self.tables.push(name.to_owned());
+        self.context.sql(&sql).await?.collect().await?;
         Ok(())
     }
 
@@ -139,15 +160,15 @@ impl Session {
         out: impl Write + Send,
     ) -> Result<(), Failure> {
         let started = Instant::now();
-        if let Some(table) = refreshed_table(sql)? {
-            let refreshed = coscan_datafusion::refresh(&self.context, table).await;
-            return refreshed.map_err(|error| self.failure(error));
-        }
-        let started_rows = match copied_file(sql)? {
-            Some(copy) => self.copy(&copy).await,
-            None => self.start(sql).await,
+        let rows = async {
+            match self.prepare(sql).await? {
+                Prepared::Executed(rows) => Ok(rows),
+                Prepared::Plan(plan) => {
+                    self.context.execute_logical_plan(plan).await?.execute_stream().await.map(Some)
+                }
+            }
         };
-        let Some(mut batches) = started_rows.map_err(|error| self.failure(error))? else {
+        let Some(mut batches) = rows.await.map_err(|error| self.failure(error))? else {
             return Ok(());
         };
         // Statements such as CREATE return a result without columns.
@@ -168,8 +189,24 @@ impl Session {
         Ok(())
     }
 
-    /// The rows of a statement, or `None` if it has already run.
-    async fn start(&self, sql: &str) -> EngineResult<Option<SendableRecordBatchStream>> {
+    /// Executes a statement of coscan, or plans any other.
+    ///
+    /// # Errors
+    /// If the statement is invalid, or fails.
+    pub async fn prepare(&self, sql: &str) -> EngineResult<Prepared> {
+        if let Some(table) =
+            refreshed_table(sql).map_err(|text| DataFusionError::External(text.into()))?
+        {
+            coscan_datafusion::refresh(&self.context, table).await?;
+            return Ok(Prepared::Executed(None));
+        }
+        match copied_file(sql).map_err(|text| DataFusionError::External(text.into()))? {
+            Some(copy) => self.copy(&copy).await,
+            None => self.prepare_statement(sql).await,
+        }
+    }
+
+    async fn prepare_statement(&self, sql: &str) -> EngineResult<Prepared> {
         let statement = match statements::names_version(sql) {
             true => DFParserBuilder::new(sql)
                 .with_dialect(&VersionedDialect)
@@ -179,21 +216,35 @@ impl Session {
         };
         let plan = match run_managed_statement(&self.context, statement).await? {
             ManagedStatement::Plan(plan) => plan,
-            ManagedStatement::Executed(batches) => return stream_of(batches),
+            ManagedStatement::Executed(batches) => {
+                return stream_of(batches).map(Prepared::Executed);
+            }
         };
-        if settings::run(&self.context, &plan)? {
-            return Ok(None);
+        match settings::run(&self.context, &plan)? {
+            true => Ok(Prepared::Executed(None)),
+            false => Ok(Prepared::Plan(plan)),
         }
-        self.context.execute_logical_plan(plan).await?.execute_stream().await.map(Some)
     }
 
-    /// The result of a statement that inserts the rows of a file.
-    async fn copy(&self, copy: &CopyFrom) -> EngineResult<Option<SendableRecordBatchStream>> {
+    /// Inserts the rows of a file.
+    async fn copy(&self, copy: &CopyFrom) -> EngineResult<Prepared> {
         let insert = copy.start(&self.context).await?;
-        let rows = self.start(&insert).await;
+        let prepared = self.prepare_statement(&insert).await;
         // The statement has been planned.
         CopyFrom::finish(&self.context)?;
-        rows
+        prepared
+    }
+
+    /// The session of the engine.
+    #[must_use]
+    pub fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// The buffer manager.
+    #[must_use]
+    pub fn manager(&self) -> &BufferManager {
+        &self.manager
     }
 
     /// The statement in the dialect of the session.

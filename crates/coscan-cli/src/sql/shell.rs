@@ -1,7 +1,6 @@
 //! The interactive shell.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -11,11 +10,11 @@ use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Editor, Helper};
 
-use crate::Failure;
 use crate::signals::Interrupts;
 use crate::sql::commands::{self, Next};
 use crate::sql::session::Session;
 use crate::sql::{run_script, statements};
+use crate::{Exit, Failure};
 
 /// Makes Enter begin a new line until the statement ends.
 struct UntilSemicolon;
@@ -42,7 +41,7 @@ impl Validator for UntilSemicolon {
 }
 
 /// Reads and runs statements until the user ends the shell.
-pub(super) async fn run(mut session: Session) -> Result<ExitCode, Failure> {
+pub(super) async fn run(mut session: Session) -> Result<Exit, Failure> {
     println!("coscan {}. Statements end with ;  \\? for help", env!("CARGO_PKG_VERSION"));
     let mut editor = Editor::new()?;
     editor.set_helper(Some(UntilSemicolon));
@@ -79,7 +78,7 @@ pub(super) async fn run(mut session: Session) -> Result<ExitCode, Failure> {
     if let Some(path) = &history {
         save_history(&mut editor, path);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Success)
 }
 
 async fn run_line(session: &mut Session, line: &str) -> Next {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::error::Result;
@@ -20,6 +20,7 @@ use super::chunk_plan::ChunkPlan;
 use super::loan::Loan;
 use super::output::only_scan;
 use super::segments::{Part, SegmentKind, Segments};
+use crate::batch_bytes::slice_bytes;
 use crate::execution::exec::SharedScanExec;
 use crate::operator::{Operator, OperatorExec, Plan};
 use crate::results::{Collected, GROUPS_MAX, NotPublished, QueryFragment};
@@ -187,7 +188,7 @@ impl Aggregation {
         if let Some(Collected::State(batches)) = &mut self.collected {
             let groups = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
             let is_large = groups + batch.num_rows() > GROUPS_MAX;
-            if !is_large && self.memory.try_grow(sliced_bytes(&batch)).is_ok() {
+            if !is_large && self.memory.try_grow(slice_bytes(&batch)).is_ok() {
                 batches.push(batch);
                 return;
             }
@@ -223,10 +224,4 @@ impl Aggregation {
         self.segments = Some(segments);
         Ok(())
     }
-}
-
-/// The memory of the rows of a batch, which may be a slice of larger arrays.
-fn sliced_bytes(batch: &RecordBatch) -> usize {
-    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size();
-    batch.columns().iter().map(|column| bytes(column).unwrap_or(0)).sum()
 }

@@ -1,28 +1,45 @@
 //! Finds aggregations that a statement contains several times.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Distinct, LogicalPlan};
+use datafusion::logical_expr::expr::WindowFunctionDefinition;
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility};
 
-/// The largest aggregations that are in the statement at least twice, give the same rows each time, and of which at least one
-/// has to be computed as a whole.
-pub(super) fn common_aggregations(statement: &LogicalPlan) -> Result<Vec<LogicalPlan>> {
+/// An aggregation and its text, in which all of its literals are complete: plans are equal even if literals have different
+/// time zones.
+pub(super) type Candidate = (String, LogicalPlan);
+
+/// The largest aggregations that a statement contains at least twice, that return the same rows each time, and of which
+/// at least one is needed with all its groups.
+///
+/// # Errors
+/// If the statement cannot be walked.
+pub(super) fn common_aggregations(statement: &LogicalPlan) -> Result<Vec<Candidate>> {
+    let mut counts: HashMap<String, usize> = HashMap::new();
     if !may_have_common(statement)? {
         return Ok(Vec::new());
     }
-    let mut found = Found::default();
-    found.visit(statement, false)?;
-    let is_common = |uses: &Uses| uses.count > 1 && uses.is_repeatable && uses.is_whole;
-    let common = found.uses.into_iter().filter(|(_, uses)| is_common(uses));
-    let mut common: Vec<_> = common.map(|(plan, uses)| (uses.position, plan)).collect();
-    common.sort_by_key(|(position, _)| *position);
-    Ok(common.into_iter().map(|(_, plan)| plan).collect())
+    statement.apply_with_subqueries(|plan| {
+        if is_aggregation(plan) {
+            *counts.entry(text(plan)).or_default() += 1;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    counts.retain(|_, count| *count > 1);
+    let mut occurrences = Occurrences { counts, found: HashMap::new() };
+    if !occurrences.counts.is_empty() {
+        occurrences.visit(statement, false)?;
+    }
+    let common = occurrences
+        .found
+        .into_iter()
+        .filter(|(_, of)| of.count > 1 && of.is_repeatable && of.needs_all_groups);
+    Ok(common.map(|(text, of)| (text, of.plan)).collect())
 }
 
 /// Whether a statement has two aggregations. Most have not, and cost no more than this.
@@ -30,7 +47,7 @@ fn may_have_common(statement: &LogicalPlan) -> Result<bool> {
     let (mut aggregations, mut is_recursive) = (0, false);
     statement.apply_with_subqueries(|plan| {
         aggregations += usize::from(is_aggregation(plan));
-        // The rows of a recursive query's own name differ from one iteration to the next.
+        // Each iteration executes the recursive term again.
         is_recursive |= matches!(plan, LogicalPlan::RecursiveQuery(_));
         Ok(TreeNodeRecursion::Continue)
     })?;
@@ -41,32 +58,39 @@ pub(super) fn is_aggregation(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_)))
 }
 
-#[derive(Default)]
-struct Found {
-    uses: HashMap<LogicalPlan, Uses>,
+pub(super) fn text(plan: &LogicalPlan) -> String {
+    format!("{plan:?}")
 }
 
-/// The uses of equal aggregations.
-struct Uses {
-    /// The place of the first in the statement.
-    position: usize,
+/// The aggregations of a statement by their text, without those inside others that it contains several times.
+struct Occurrences {
+    /// Those that it contains several times, wherever they are.
+    counts: HashMap<String, usize>,
+    found: HashMap<String, Occurrence>,
+}
+
+struct Occurrence {
+    plan: LogicalPlan,
     count: usize,
     tables: Vec<Arc<dyn TableProvider>>,
-    /// Whether each gives the same rows.
+    /// Whether each returns the same rows.
     is_repeatable: bool,
-    /// Whether one of them is computed as a whole. Others are below a join that may need few of their groups, which the
-    /// engine finds out while it runs.
-    is_whole: bool,
+    /// Whether one of them is needed with all its groups. Others are below a limit, or below a join that may need few
+    /// groups, which the engine finds out while it runs.
+    needs_all_groups: bool,
 }
 
-impl Found {
-    /// Visits a part of the statement. `is_reduced` says whether a join above it may need few of its rows.
-    fn visit(&mut self, plan: &LogicalPlan, is_reduced: bool) -> Result<()> {
+impl Occurrences {
+    /// Visits a part of the statement. `may_need_few` says whether what is above it may need few of its rows.
+    fn visit(&mut self, plan: &LogicalPlan, may_need_few: bool) -> Result<()> {
         let is_one_group =
             matches!(plan, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty());
-        let is_reduced = is_reduced && !is_one_group;
+        let may_need_few = (may_need_few && !is_one_group) || is_limited(plan);
         if is_aggregation(plan) {
-            self.note(plan, is_reduced)?;
+            let text = text(plan);
+            if self.counts.contains_key(&text) {
+                return self.add(text, plan, may_need_few);
+            }
         }
         plan.apply_subqueries(|subquery| {
             self.visit(subquery, false)?;
@@ -75,50 +99,53 @@ impl Found {
         if let LogicalPlan::Join(join) = plan
             && !join.on.is_empty()
         {
-            self.visit(&join.left, is_reduced || is_filtered(&join.right)?)?;
-            return self.visit(&join.right, is_reduced || is_filtered(&join.left)?);
+            let (left, right) = (self.reduces(&join.left), self.reduces(&join.right));
+            self.visit(&join.left, may_need_few || right)?;
+            return self.visit(&join.right, may_need_few || left);
         }
-        plan.inputs().into_iter().try_for_each(|input| self.visit(input, is_reduced))
+        plan.inputs().into_iter().try_for_each(|input| self.visit(input, may_need_few))
     }
 
-    fn note(&mut self, plan: &LogicalPlan, is_reduced: bool) -> Result<()> {
-        let position = self.uses.len();
-        let (tables, is_repeatable) = tables_read(plan)?;
-        match self.uses.entry(plan.clone()) {
-            Entry::Vacant(new) => {
-                let is_whole = !is_reduced;
-                new.insert(Uses { position, count: 1, tables, is_repeatable, is_whole });
-            }
-            Entry::Occupied(mut known) => {
-                let uses = known.get_mut();
-                uses.count += 1;
-                uses.is_whole |= !is_reduced;
-                // Plans are equal if they name the same tables.
-                uses.is_repeatable &= tables.len() == uses.tables.len()
-                    && tables.iter().zip(&uses.tables).all(|(table, known)| {
-                        std::ptr::addr_eq(Arc::as_ptr(table), Arc::as_ptr(known))
-                    });
-            }
+    /// Whether a side of a join may leave few rows of the other side: not if it has all rows of such an aggregation.
+    fn reduces(&self, side: &LogicalPlan) -> bool {
+        match side {
+            LogicalPlan::Projection(projection) => self.reduces(&projection.input),
+            LogicalPlan::SubqueryAlias(alias) => self.reduces(&alias.input),
+            side => !(is_aggregation(side) && self.counts.contains_key(&text(side))),
         }
+    }
+
+    fn add(&mut self, text: String, plan: &LogicalPlan, may_need_few: bool) -> Result<()> {
+        let (tables, is_repeatable) = tables_read(plan)?;
+        let Some(known) = self.found.get_mut(&text) else {
+            let (plan, needs_all_groups) = (plan.clone(), !may_need_few);
+            let new = Occurrence { plan, count: 1, tables, is_repeatable, needs_all_groups };
+            self.found.insert(text, new);
+            return Ok(());
+        };
+        known.count += 1;
+        known.needs_all_groups |= !may_need_few;
+        // Plans are equal if they name the same tables, which may be others.
+        let same = |(table, known): (&Arc<dyn TableProvider>, &Arc<dyn TableProvider>)| {
+            std::ptr::addr_eq(Arc::as_ptr(table), Arc::as_ptr(known))
+        };
+        known.is_repeatable &= *plan == known.plan
+            && tables.len() == known.tables.len()
+            && tables.iter().zip(&known.tables).all(same);
         Ok(())
     }
 }
 
-/// Whether a side of a join has less than all rows of its tables.
-fn is_filtered(side: &LogicalPlan) -> Result<bool> {
-    let mut is_filtered = false;
-    side.apply_with_subqueries(|plan| {
-        is_filtered = match plan {
-            LogicalPlan::TableScan(scan) => !scan.filters.is_empty() || scan.fetch.is_some(),
-            LogicalPlan::Filter(_) | LogicalPlan::Limit(_) | LogicalPlan::Values(_) => true,
-            _ => false,
-        };
-        Ok(if is_filtered { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(is_filtered)
+fn is_limited(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Limit(_) => true,
+        LogicalPlan::Sort(sort) => sort.fetch.is_some(),
+        LogicalPlan::TableScan(scan) => scan.fetch.is_some(),
+        _ => false,
+    }
 }
 
-/// The tables that a plan reads, in the order of the plan, and whether it gives the same rows each time.
+/// The tables that a plan reads, in the order of the plan, and whether it returns the same rows each time.
 fn tables_read(plan: &LogicalPlan) -> Result<(Vec<Arc<dyn TableProvider>>, bool)> {
     let (mut tables, mut is_repeatable) = (Vec::new(), true);
     plan.apply_with_subqueries(|part| {
@@ -128,12 +155,27 @@ fn tables_read(plan: &LogicalPlan) -> Result<(Vec<Arc<dyn TableProvider>>, bool)
                 Err(_) => is_repeatable = false,
             }
         }
-        is_repeatable &= !matches!(part, LogicalPlan::Extension(_) | LogicalPlan::Limit(_));
+        is_repeatable &= !matches!(part, LogicalPlan::Extension(_)) && !is_limited(part);
         part.apply_expressions(|expression| {
-            is_repeatable &= !expression.is_volatile() && !expression.contains_outer();
+            is_repeatable &= !expression.exists(|part| Ok(is_unrepeatable(part)))?;
             Ok(TreeNodeRecursion::Continue)
         })
     })?;
     let is_repeatable = is_repeatable && !tables.is_empty();
     Ok((tables, is_repeatable))
+}
+
+/// Whether a node of an expression depends on more than the rows that the plan reads.
+fn is_unrepeatable(node: &Expr) -> bool {
+    let volatility = match node {
+        Expr::ScalarFunction(call) => call.func.signature().volatility,
+        Expr::AggregateFunction(call) => call.func.signature().volatility,
+        Expr::WindowFunction(call) => match &call.fun {
+            WindowFunctionDefinition::AggregateUDF(function) => function.signature().volatility,
+            WindowFunctionDefinition::WindowUDF(function) => function.signature().volatility,
+        },
+        Expr::OuterReferenceColumn(..) => return true,
+        _ => return false,
+    };
+    volatility == Volatility::Volatile
 }

@@ -2,8 +2,8 @@
 //! engine writes a WITH query into the plan at each mention.
 //!
 //! `candidates` finds equal aggregations in the logical plan. `table` stands in their places while the rest of the
-//! statement is planned. `operator` is there in the physical plan: the first one to be executed executes the subplan
-//! and keeps all of its `rows` in memory for the others.
+//! statement is planned, and becomes an `operator`, a consumer of the subplan. The first consumer to be read executes
+//! the subplan and keeps all of its `rows` in memory for the others.
 
 mod candidates;
 pub(crate) mod operator;
@@ -13,50 +13,52 @@ mod table;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::catalog::Session;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::LogicalPlan;
 
 use crate::operator::Plan;
+use operator::CommonSubplanExec;
 
-/// The aggregations that a statement contains several times.
-///
-/// # Errors
-/// If the statement cannot be walked.
-pub(crate) fn common_subplans(statement: &LogicalPlan) -> Result<Vec<LogicalPlan>> {
-    candidates::common_aggregations(statement)
-}
-
-/// A session that plans subplans without the rules of the physical optimizer, which run once for the whole statement.
-/// `None` if the session is none of the engine's own.
-pub(crate) fn without_optimizer(session: &dyn Session) -> Option<SessionState> {
-    let state = session.as_any().downcast_ref::<SessionState>()?.clone();
-    let builder = SessionStateBuilder::new_from_existing(state);
-    Some(builder.with_physical_optimizer_rules(Vec::new()).build())
-}
-
-/// Replaces each place of these subplans by the rows of one.
+/// The statement with a consumer in each place of a subplan that it contains several times. `None` if it contains none.
+/// `planner` plans subplans, after `prepare`.
 ///
 /// # Errors
 /// If the statement cannot be changed.
-pub(crate) fn replace(
+pub(crate) fn with_consumers(
     statement: &LogicalPlan,
-    subplans: Vec<(LogicalPlan, Plan)>,
-) -> Result<LogicalPlan> {
-    #[expect(clippy::mutable_key_type, reason = "plans do not change")]
-    let mut scans = HashMap::with_capacity(subplans.len());
-    for (number, (subplan, input)) in (1..).zip(subplans) {
-        let scan = table::scan(number, Arc::new(subplan.clone()), input)?;
-        scans.insert(subplan, scan);
+    planner: &Arc<dyn QueryPlanner + Send + Sync>,
+    prepare: impl Fn(&LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<Option<LogicalPlan>> {
+    let common = candidates::common_aggregations(statement)?;
+    if common.is_empty() {
+        return Ok(None);
+    }
+    let mut scans = HashMap::with_capacity(common.len());
+    for (number, (text, subplan)) in (1..).zip(common) {
+        let prepared = prepare(&subplan)?;
+        scans.insert(text, table::scan(number, &subplan, prepared, planner));
     }
     let replaced = statement.clone().transform_down_with_subqueries(|part| {
-        let scan = candidates::is_aggregation(&part).then(|| scans.get(&part)).flatten();
-        Ok(match scan {
+        if !candidates::is_aggregation(&part) {
+            return Ok(Transformed::no(part));
+        }
+        Ok(match scans.get(&candidates::text(&part)) {
             Some(scan) => Transformed::new(scan.clone(), true, TreeNodeRecursion::Jump),
             None => Transformed::no(part),
         })
     })?;
-    Ok(replaced.data)
+    Ok(Some(replaced.data))
+}
+
+/// Whether all consumers in a plan share rows. If not, the plan is worse than one without them: filters stop at consumers.
+pub(crate) fn all_share(plan: &Plan) -> Result<bool> {
+    let mut all_share = true;
+    plan.apply(|plan| {
+        let consumer = plan.downcast_ref::<CommonSubplanExec>();
+        all_share &= consumer.is_none_or(|consumer| consumer.operator.shares());
+        Ok(if all_share { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(all_share)
 }

@@ -1,59 +1,59 @@
 //! The rows of a common subplan, which are computed once.
 //!
-//! The first place to be read executes its copy of the subplan, all partitions at once, and keeps the rows in memory.
+//! The first consumer to be read executes its copy of the subplan, all partitions at once, and keeps the rows in memory.
 //! Partitions of two copies are never mixed, since a copy may distribute its rows otherwise. If memory is short, the
-//! first place goes on with the rows that it has and those to come, and each other place executes its own copy.
+//! first consumer goes on with the rows that it has and those to come, and each other one executes its own copy.
 
 use std::fmt;
 use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::internal_datafusion_err;
-use datafusion::common::runtime::JoinSet;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use futures::future::{BoxFuture, Shared};
 use futures::stream::{self, BoxStream};
-use futures::{FutureExt, StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt};
 
+use crate::batch_bytes::slice_bytes;
 use crate::operator::Plan;
 
-/// The rows of a subplan for all of its places.
-pub(super) struct SharedRows {
-    /// The number of streams that read it in one execution of the statement: one for each partition of each place.
-    streams: usize,
-    state: Mutex<State>,
-}
+/// The divisor of the operators' memory that gives the most bytes that rows may take. More rows would be missed by others.
+const MEMORY_DIVISOR: usize = 8;
+
+/// The rows of a subplan for all of its consumers. They stay until the plan is dropped, so that a consumer that is executed
+/// again has the same partitions.
+#[derive(Default)]
+pub(super) struct SharedRows(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     rows: Option<Rows>,
-    /// The streams that read it now.
+    /// The streams that read them now.
     reading: usize,
-    /// The streams that have begun to read these rows.
-    begun: usize,
 }
 
-/// The rows, once there are all of them.
+/// The rows, once they are computed or memory is short. It is not polled itself, only clones of it: a polled one forgets
+/// its result.
 type Rows = Shared<BoxFuture<'static, std::result::Result<Arc<Computed>, Arc<DataFusionError>>>>;
 
 type BatchStream = BoxStream<'static, Result<RecordBatch>>;
 
 /// The rows of one copy of the subplan.
 struct Computed {
-    /// The place that has executed its copy.
-    place: usize,
-    rows: PlaceRows,
+    /// The consumer that has executed its copy.
+    consumer: usize,
+    rows: CopyRows,
 }
 
-enum PlaceRows {
+enum CopyRows {
     /// All rows, by partition.
     All(Vec<Held>),
-    /// There was no memory for all. Each partition, until the place reads it.
+    /// There was no memory for all. Each partition is here until the consumer reads it.
     Part(Vec<Mutex<Option<Partition>>>),
 }
 
@@ -69,68 +69,73 @@ type Partition = (Held, Option<SendableRecordBatchStream>);
 
 impl fmt::Debug for SharedRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedRows").field("streams", &self.streams).finish_non_exhaustive()
+        f.debug_struct("SharedRows").finish_non_exhaustive()
     }
 }
 
 impl SharedRows {
-    pub(super) fn new(places: usize, partitions: usize) -> Arc<Self> {
-        Arc::new(Self { streams: places * partitions, state: Mutex::default() })
+    pub(super) fn new() -> Arc<Self> {
+        Arc::default()
     }
 
-    /// The rows of a partition at a place, whose copy of the subplan is `input`. Nothing is executed before it is polled.
-    pub(super) fn read(
-        self: &Arc<Self>,
-        place: usize,
-        partition: usize,
-        input: &Plan,
-        context: Arc<TaskContext>,
-    ) -> BatchStream {
-        let (shared, input) = (Arc::clone(self), Arc::clone(input));
-        let reading = async move { shared.partition(place, partition, &input, context).await };
-        stream::once(reading).try_flatten().boxed()
-    }
-
-    async fn partition(
+    /// The rows of a partition for a consumer, whose copy of the subplan is `input`.
+    ///
+    /// # Errors
+    /// If the copy that is executed fails.
+    pub(super) async fn read(
         self: Arc<Self>,
-        place: usize,
+        consumer: usize,
         partition: usize,
-        input: &Plan,
+        input: Plan,
         context: Arc<TaskContext>,
     ) -> Result<BatchStream> {
-        let reader = self.begin(place, input, &context);
+        let reader = self.begin(consumer, &input, &context);
         let computed = reader.rows.clone().await.map_err(DataFusionError::Shared)?;
         let part = match &computed.rows {
-            PlaceRows::All(partitions) => {
+            CopyRows::All(partitions) => {
                 let batches = partitions.get(partition).map(|held| held.batches.clone());
                 let batches = batches.ok_or_else(|| no_partition(partition))?;
-                return Ok(held(batches, (reader, computed)));
+                let held = (reader, computed);
+                return Ok(stream::iter(batches)
+                    .map(move |batch| {
+                        let _held = &held;
+                        Ok(batch)
+                    })
+                    .boxed());
             }
-            PlaceRows::Part(partitions) if computed.place == place => {
+            CopyRows::Part(partitions) if computed.consumer == consumer => {
                 let part = partitions.get(partition).ok_or_else(|| no_partition(partition))?;
                 part.lock().unwrap_or_else(PoisonError::into_inner).take()
             }
-            PlaceRows::Part(_) => None,
+            CopyRows::Part(_) => None,
         };
         let Some((Held { batches, memory }, rest)) = part else {
             return Ok(input.execute(partition, context)?.boxed());
         };
         let rest = rest.map_or_else(|| stream::empty().boxed(), StreamExt::boxed);
-        Ok(held(batches, memory).chain(rest).boxed())
+        let first = stream::iter(batches).map(move |batch| {
+            memory.shrink(slice_bytes(&batch).min(memory.size()));
+            Ok(batch)
+        });
+        Ok(first.chain(rest).boxed())
     }
 
-    fn begin(self: &Arc<Self>, place: usize, input: &Plan, context: &Arc<TaskContext>) -> Reader {
+    fn begin(
+        self: &Arc<Self>,
+        consumer: usize,
+        input: &Plan,
+        context: &Arc<TaskContext>,
+    ) -> ReadGuard {
         let mut state = self.lock();
-        let new = || compute(place, Arc::clone(input), Arc::clone(context)).boxed().shared();
+        let new = || compute(consumer, Arc::clone(input), Arc::clone(context)).boxed().shared();
         let rows = state.rows.get_or_insert_with(new).clone();
         state.reading += 1;
-        state.begun += 1;
         drop(state);
-        Reader { shared: Arc::clone(self), rows }
+        ReadGuard { shared: Arc::clone(self), rows }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -138,19 +143,18 @@ fn no_partition(partition: usize) -> DataFusionError {
     internal_datafusion_err!("a common subplan has no partition {partition}")
 }
 
-/// A stream that reads the rows.
-struct Reader {
+/// Counts a stream that reads the rows.
+struct ReadGuard {
     shared: Arc<SharedRows>,
     rows: Rows,
 }
 
-impl Drop for Reader {
-    /// The last reader ends what has not ended yet. It drops the rows when all have read them.
+impl Drop for ReadGuard {
+    /// The last reader cancels a computation that has not ended.
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.reading -= 1;
-        let is_needed = self.rows.peek().is_some() && state.begun < self.shared.streams;
-        if state.reading > 0 || is_needed {
+        if state.reading > 0 || self.rows.peek().is_some() {
             return;
         }
         let ended = mem::take(&mut *state);
@@ -159,80 +163,63 @@ impl Drop for Reader {
     }
 }
 
-/// A stream of batches that holds something until it ends or is dropped.
-fn held<T: Send + 'static>(batches: Vec<RecordBatch>, holds: T) -> BatchStream {
-    stream::iter(batches)
-        .map(move |batch| {
-            let _holds = &holds;
-            Ok(batch)
-        })
-        .boxed()
-}
-
-/// Executes all partitions of a place's copy.
+/// Executes all partitions of a consumer's copy.
 async fn compute(
-    place: usize,
+    consumer: usize,
     input: Plan,
     context: Arc<TaskContext>,
 ) -> std::result::Result<Arc<Computed>, Arc<DataFusionError>> {
     let partitions = partitions(&input, &context).await.map_err(Arc::new)?;
     let rows = match partitions.iter().all(|(_, rest)| rest.is_none()) {
-        true => PlaceRows::All(partitions.into_iter().map(|(held, _)| held).collect()),
+        true => CopyRows::All(partitions.into_iter().map(|(held, _)| held).collect()),
         false => {
-            PlaceRows::Part(partitions.into_iter().map(|rows| Mutex::new(Some(rows))).collect())
+            CopyRows::Part(partitions.into_iter().map(|rows| Mutex::new(Some(rows))).collect())
         }
     };
-    Ok(Arc::new(Computed { place, rows }))
+    Ok(Arc::new(Computed { consumer, rows }))
 }
 
 async fn partitions(input: &Plan, context: &Arc<TaskContext>) -> Result<Vec<Partition>> {
-    let is_short = Arc::new(AtomicBool::new(false));
-    let mut tasks = JoinSet::new();
-    for partition in 0..input.properties().output_partitioning().partition_count() {
-        let batches = input.execute(partition, Arc::clone(context))?;
+    let count = input.properties().output_partitioning().partition_count();
+    let executed = (0..count).map(|partition| input.execute(partition, Arc::clone(context)));
+    let executed = executed.collect::<Result<Vec<_>>>()?;
+    let limit_bytes = match context.memory_pool().memory_limit() {
+        MemoryLimit::Finite(bytes) => bytes / MEMORY_DIVISOR,
+        _ => usize::MAX,
+    };
+    let left = Arc::new(AtomicUsize::new(limit_bytes));
+    let tasks = executed.into_iter().enumerate().map(|(partition, batches)| {
         let consumer = MemoryConsumer::new(format!("CommonSubplan[{partition}]"));
         let memory = consumer.register(context.memory_pool());
-        let is_short = Arc::clone(&is_short);
-        tasks.spawn(async move { Ok((partition, collect(batches, memory, &is_short).await?)) });
-    }
-    let mut partitions = Vec::with_capacity(tasks.len());
-    while let Some(ended) = tasks.join_next().await {
-        let partition: Result<_> =
-            ended.map_err(|error| DataFusionError::External(error.into()))?;
-        partitions.push(partition?);
-    }
-    partitions.sort_by_key(|(partition, _)| *partition);
-    Ok(partitions.into_iter().map(|(_, rows)| rows).collect())
+        let left = Arc::clone(&left);
+        let task = SpawnedTask::spawn(async move { collect(batches, memory, &left).await });
+        async move {
+            let joined = task.join_unwind().await;
+            joined.map_err(|error| DataFusionError::External(error.into()))?
+        }
+    });
+    futures::future::try_join_all(tasks).await
 }
 
-/// Collects the rows of a partition, until memory is short for any.
+/// Collects the rows of a partition, as long as there is memory for all. `left` is the memory that is left for them, and 0
+/// once any has found none.
 async fn collect(
     mut rest: SendableRecordBatchStream,
     memory: MemoryReservation,
-    is_short: &AtomicBool,
+    left: &AtomicUsize,
 ) -> Result<Partition> {
     let mut batches = Vec::new();
     while let Some(batch) = rest.next().await.transpose()? {
-        let bytes = batch.columns().iter().map(bytes).sum();
+        let bytes = slice_bytes(&batch);
         batches.push(batch);
-        if memory.try_grow(bytes).is_err() {
-            is_short.store(true, Ordering::Relaxed);
-        }
-        if is_short.load(Ordering::Relaxed) {
+        let fewer = |left: usize| left.checked_sub(bytes).filter(|left| *left > 0);
+        let has_room = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok();
+        if !has_room || memory.try_grow(bytes).is_err() {
+            left.store(0, Ordering::Relaxed);
             return Ok((Held { batches, memory }, Some(rest)));
         }
     }
     Ok((Held { batches, memory }, None))
-}
-
-/// The bytes of the values of an array, which may be a part of a larger one.
-fn bytes(array: &ArrayRef) -> usize {
-    let texts = match array.data_type() {
-        DataType::Utf8View => array.as_string_view().total_buffer_bytes_used(),
-        DataType::BinaryView => array.as_binary_view().total_buffer_bytes_used(),
-        _ => 0,
-    };
-    texts + array.to_data().get_slice_memory_size().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A planner that gives a statement one snapshot of each table, makes its arithmetic cheaper, plans equal parts once, and
-//! shares the engine's own tables of Parquet files: `register_parquet`, `read_parquet`, names of files in SQL.
+//! A planner that gives a statement one snapshot of each table, makes its arithmetic cheaper, plans equal parts once,
+//! and shares the engine's own tables of Parquet files: `register_parquet`, `read_parquet`, names of files in SQL.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::functions::core::file_row_index::FileRowIndexFunc;
 use datafusion::functions::core::input_file_name::InputFileNameFunc;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
-use crate::common_subplans;
+use crate::common_subplans::{all_share, with_consumers};
 use crate::datafusion_tables::listing_table::SharedListingTable;
 use crate::decimals::cheaper;
 use crate::operator::Plan;
@@ -61,27 +61,33 @@ impl SharingPlanner {
         Ok(Some(logical_plan.clone().rewrite_with_subqueries(&mut sharing)?.data))
     }
 
-    /// The plan with equal parts planned once, or `None` if there are none.
-    async fn with_subplans_once(
+    /// The plan of a statement in which equal parts are executed once, or `None` if there are none, or if that has
+    /// disadvantages.
+    async fn plan_with_common_subplans(
         &self,
-        logical_plan: &LogicalPlan,
+        statement: &LogicalPlan,
         session: &dyn Session,
-    ) -> Result<Option<LogicalPlan>> {
-        let common = common_subplans::common_subplans(logical_plan)?;
-        if common.is_empty() {
+    ) -> Result<Option<Plan>> {
+        let prepare = |subplan: &LogicalPlan| {
+            let shared = self.with_shared_tables(subplan)?;
+            Ok(shared.unwrap_or_else(|| subplan.clone()))
+        };
+        let Some(once) = with_consumers(statement, &self.planner, prepare)? else {
             return Ok(None);
+        };
+        // EXPLAIN has the plan as text only.
+        if let LogicalPlan::Explain(explain) = &once {
+            let explained = self.plan_with_shared_tables(&explain.plan, session).await;
+            if !all_share(&explained?)? {
+                return Ok(None);
+            }
         }
-        let Some(state) = common_subplans::without_optimizer(session) else { return Ok(None) };
-        let mut subplans = Vec::with_capacity(common.len());
-        for subplan in common {
-            let planned = self.with_tables_shared(&subplan, &state).await?;
-            subplans.push((subplan, planned));
-        }
-        common_subplans::replace(logical_plan, subplans).map(Some)
+        let plan = self.plan_with_shared_tables(&once, session).await?;
+        Ok(all_share(&plan)?.then_some(plan))
     }
 
     /// Plans a query with shared tables.
-    async fn with_tables_shared(
+    async fn plan_with_shared_tables(
         &self,
         logical_plan: &LogicalPlan,
         session: &dyn Session,
@@ -117,8 +123,11 @@ impl QueryPlanner for SharingPlanner {
         if NotShared::of(session.config()).is_some() {
             return self.planner.create_physical_plan(logical_plan, session).await;
         }
-        let once = self.with_subplans_once(logical_plan, session).await?;
-        self.with_tables_shared(once.as_ref().unwrap_or(logical_plan), session).await
+        // Without common subplans, the statement may have another error, or none.
+        if let Ok(Some(plan)) = self.plan_with_common_subplans(logical_plan, session).await {
+            return Ok(plan);
+        }
+        self.plan_with_shared_tables(logical_plan, session).await
     }
 }
 

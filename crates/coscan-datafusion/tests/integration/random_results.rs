@@ -1,5 +1,5 @@
-//! Random aggregations that run at once have the rows of plain DataFusion, or fail as there: of sessions with different time
-//! zones, beside joins and top-k queries, while files are replaced. Some are given up on the way.
+//! Random aggregations that run at once have the rows of plain DataFusion, or fail as there: of sessions with different
+//! time zones, beside joins and top-k queries. A file is replaced between rounds, and some queries are given up.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use crate::support::{
 
 const ZONES: [&str; 2] = ["+00:00", "+05:30"];
 
-/// The seeds after which a file is replaced.
-const SEEDS_OF_FILES: u64 = 25;
+/// The rounds after which a file is replaced.
+const ROUNDS_PER_FILE: u64 = 10;
 
 /// The queries that run at once.
 const AT_ONCE: usize = 12;
@@ -80,7 +80,7 @@ fn one_of(random: &mut Seeded, texts: &[&str]) -> String {
     texts[random.below(texts.len() as u64) as usize].to_owned()
 }
 
-/// A random aggregation of few groups. Equal numbers give equal queries.
+/// A random aggregation of few groups. Equal states of `random` give equal queries.
 fn random_aggregation(random: &mut Seeded) -> String {
     let aggregates = [
         "count(*)",
@@ -145,7 +145,7 @@ fn random_aggregation(random: &mut Seeded) -> String {
     sql
 }
 
-/// A query that shares no results with others.
+/// A top-k query, a join, or a query with a common subplan.
 fn random_other(random: &mut Seeded) -> String {
     let constant = random.below(4) * 20;
     one_of(
@@ -215,7 +215,7 @@ async fn random_queries_at_once_give_the_rows_of_the_engine() {
     let (mut from_results, mut failed) = (0, 0);
     for seed in 0..seeds.unwrap_or(40_u64) {
         let mut random = Seeded::new(seed);
-        if seed > 0 && seed.is_multiple_of(SEEDS_OF_FILES) {
+        if seed > 0 && seed.is_multiple_of(ROUNDS_PER_FILE) {
             replace_file(data.path(), seed);
             engines = sessions(data.path(), plain).await;
         }
@@ -227,17 +227,19 @@ async fn random_queries_at_once_give_the_rows_of_the_engine() {
         // Each several times at once, in both time zones, some of them given up on the way.
         let running = (0..AT_ONCE).map(|index| {
             let (sql, zone) = (queries[index % queries.len()].clone(), index / queries.len() % 2);
-            let batches = if index % 5 == 4 { 1 } else { usize::MAX };
+            // The last four repeat others.
+            let is_given_up = index >= 2 * queries.len() && index % 2 == 0;
+            let batches = if is_given_up { 1 } else { usize::MAX };
             let context = contexts[zone].clone();
             tokio::spawn(async move {
                 let (rows, from_results) = taken(context, sql.clone(), batches).await;
-                (sql, zone, batches, rows, from_results)
+                (sql, zone, is_given_up, rows, from_results)
             })
         });
         for ran in join_all(running).await {
-            let (sql, zone, batches, rows, chunks) = ran.unwrap();
+            let (sql, zone, is_given_up, rows, chunks) = ran.unwrap();
             from_results += chunks;
-            if batches == 1 {
+            if is_given_up {
                 continue;
             }
             let expected = engines[zone].sql(&sql).await.unwrap().collect().await;

@@ -1,10 +1,9 @@
 //! Aggregations share the results of chunks: those of later and of concurrent queries, with the rows of plain DataFusion.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 
-use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use coscan_datafusion::SharedResults;
 use coscan_runtime::core::PolicyKind;
 use coscan_runtime::{BufferManager, Options};
@@ -17,7 +16,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 
 use crate::support::{
-    Seeded, assert_all_frees, create, drop_unused, explain, ids_of, manager, metric, numbers,
+    assert_all_frees, create, drop_unused, explain, ids_of, manager, metric, numbers,
     numbers_table, plain, plan, run, set_partitions, share_no_results, shared, write,
 };
 

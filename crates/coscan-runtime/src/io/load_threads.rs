@@ -5,7 +5,8 @@
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::options::{OptionsError, cores};
+use crate::machine::cores;
+use crate::options::OptionsError;
 
 /// The number of cores for each thread. One thread keeps up with a device of some gigabytes per second.
 const CORES_PER_THREAD: usize = 4;

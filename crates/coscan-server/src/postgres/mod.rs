@@ -58,6 +58,7 @@ use connection::Connection;
 use frame::ReadError;
 use login::{Client, LoginFailure, Negotiated, login, negotiate};
 use messages::Messages;
+pub use sqlstate::sqlstate;
 use sqlstate::{INVALID_AUTHORIZATION, PgError, TOO_MANY_CONNECTIONS};
 use writer::Writer;
 

@@ -49,11 +49,13 @@ impl PgError {
 
 impl From<QueryError> for PgError {
     fn from(error: QueryError) -> Self {
-        Self { code: code(error.kind), text: error.text }
+        Self { code: sqlstate(error.kind), text: error.text }
     }
 }
 
-fn code(kind: ErrorKind) -> &'static str {
+/// The code of a kind of error.
+#[must_use]
+pub fn sqlstate(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Syntax => SYNTAX,
         ErrorKind::UnknownTable => "42P01",

@@ -10,7 +10,8 @@ use datafusion::sql::sqlparser::tokenizer::TokenizerError;
 use crate::queries::{ErrorKind, QueryError};
 
 /// Converts an error of DataFusion.
-pub(crate) fn from_datafusion(error: DataFusionError) -> QueryError {
+#[must_use]
+pub fn from_datafusion(error: DataFusionError) -> QueryError {
     let kind = match &error {
         error if is_conflict(error) => ErrorKind::Conflict,
         error if is_of_dropped_table(error) => ErrorKind::UnknownTable,

@@ -82,6 +82,7 @@ pub use command::Command;
 pub use constant_settings::SERVER_VERSION;
 pub(crate) use copy_in::{Copied, RunningCopy};
 pub(crate) use decimals::decimal_digits;
+pub use errors::from_datafusion as query_error;
 pub use login::{LoginError, Proof};
 use memory::UserMemories;
 use parsing::Parser;

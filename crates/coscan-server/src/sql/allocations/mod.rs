@@ -10,8 +10,8 @@ mod watch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::DataType;
+use arrow::array::RecordBatch;
+use coscan_datafusion::slice_bytes;
 use coscan_runtime::thread_decoded_bytes;
 use datafusion::execution::memory_pool::{MemoryPool, human_readable_size};
 use tokio::sync::watch::Sender;
@@ -56,8 +56,7 @@ impl Allocations {
     /// Subtracts rows that others free. The memory of decoded columns was not counted, so this may subtract too much.
     pub(super) fn hand_over(&self, batch: &RecordBatch) {
         if self.watch.allocator().is_some() {
-            let bytes: usize = batch.columns().iter().map(slice_bytes).sum();
-            self.add(-i64::try_from(bytes).unwrap_or(i64::MAX));
+            self.add(-i64::try_from(slice_bytes(batch)).unwrap_or(i64::MAX));
         }
     }
 
@@ -102,16 +101,6 @@ impl Allocations {
             _ => std::future::pending().await, // The sender lives as long as this.
         }
     }
-}
-
-/// The bytes of the values of an array, without other values in its buffers.
-fn slice_bytes(array: &ArrayRef) -> usize {
-    let texts = match array.data_type() {
-        DataType::Utf8View => array.as_string_view().total_buffer_bytes_used(),
-        DataType::BinaryView => array.as_binary_view().total_buffer_bytes_used(),
-        _ => 0,
-    };
-    texts + array.to_data().get_slice_memory_size().unwrap_or(0)
 }
 
 #[cfg(test)]

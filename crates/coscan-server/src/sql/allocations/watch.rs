@@ -35,9 +35,11 @@ const SUSPECT_DIVISOR: u64 = 16;
 /// The lower limit of that minimum, in bytes, which batches of wide rows may reach.
 const SUSPECT_BYTES_MIN: u64 = 32 << 20;
 
-/// The divisor of the server's memory that gives the bytes that all queries together may have unreserved without a margin, and
-/// the divisor that gives this margin.
+/// The divisor of the server's memory that gives the limit of unreserved bytes of all queries, above which a margin is
+/// kept.
 const UNRESERVED_DIVISOR: u64 = 2;
+
+/// The divisor of the server's memory that gives this margin.
 const MARGIN_DIVISOR: u64 = 4;
 
 /// Queries that hold fewer bytes are not ended.
@@ -125,18 +127,19 @@ impl AllocationWatch {
         self.manager.options().memory_bytes
     }
 
-    /// The memory from which on queries are ended. There is no margin above the server's memory: while the query is found and
-    /// frees its memory, others allocate more. If much of it was never reserved, that is more, and the margin is below.
+    /// The memory above which queries are ended and freed memory is returned. While a query is found and frees its
+    /// memory, others allocate more: the more of it is unreserved, the faster. So a margin stays free if much is.
     fn resident_bytes_max(&self, queries: &[Arc<Allocations>]) -> u64 {
         let (idle_bytes, bytes) =
             (self.idle_bytes.get().copied().unwrap_or(0), self.memory_bytes());
-        let unreserved: u64 = queries.iter().map(|query| query.unreserved_bytes()).sum();
+        let live = queries.iter().filter(|query| !query.has_ended());
+        let unreserved: u64 = live.map(|query| query.unreserved_bytes()).sum();
         let margin =
             if unreserved > bytes / UNRESERVED_DIVISOR { bytes / MARGIN_DIVISOR } else { 0 };
         idle_bytes + bytes - margin
     }
 
-    fn running(&self) -> Vec<Arc<Allocations>> {
+    fn live_queries(&self) -> Vec<Arc<Allocations>> {
         self.queries().iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -148,7 +151,9 @@ impl AllocationWatch {
         loop {
             tokio::time::sleep(every).await;
             let before = (allocator.resident_bytes)();
-            if before <= self.resident_bytes_max(&self.running()) {
+            // Earlier than queries are ended, since what is free grows until the next look.
+            let margin = self.memory_bytes() / MARGIN_DIVISOR / 2;
+            if before <= self.resident_bytes_max(&self.live_queries()) - margin {
                 every = GIVE_BACK_EVERY;
                 continue;
             }
@@ -172,7 +177,7 @@ impl AllocationWatch {
             return;
         }
         *looked = Some(Instant::now());
-        let queries = self.running();
+        let queries = self.live_queries();
         let ended = queries.iter().filter(|query| query.has_ended());
         let most =
             self.resident_bytes_max(&queries) + ended.map(|query| query.held_bytes()).sum::<u64>();

@@ -1,0 +1,72 @@
+//! Errors as exceptions, by what one can do next.
+
+use std::error::Error as StdError;
+
+use coscan_server::queries::{ErrorKind, QueryError};
+use coscan_server::{query_error, sqlstate};
+use datafusion::error::DataFusionError;
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+
+create_exception!(coscan, Error, PyException, "Any error of coscan.");
+create_exception!(coscan, SqlError, Error, "The statement is wrong: change it.");
+create_exception!(coscan, DataError, Error, "A value or a file is wrong: change it.");
+create_exception!(coscan, ResourceError, Error, "Memory is short: give more, or wait.");
+create_exception!(coscan, StoreError, Error, "Files cannot be read or written: try again.");
+create_exception!(coscan, Cancelled, Error, "The query was cancelled.");
+
+pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    for (name, exception) in [
+        ("Error", py.get_type::<Error>()),
+        ("SqlError", py.get_type::<SqlError>()),
+        ("DataError", py.get_type::<DataError>()),
+        ("ResourceError", py.get_type::<ResourceError>()),
+        ("StoreError", py.get_type::<StoreError>()),
+        ("Cancelled", py.get_type::<Cancelled>()),
+    ] {
+        module.add(name, exception)?;
+    }
+    Ok(())
+}
+
+/// The exception of a statement that has failed.
+pub(crate) fn from_engine(error: DataFusionError) -> PyErr {
+    from_query(&query_error(error))
+}
+
+fn from_query(error: &QueryError) -> PyErr {
+    let text = error.text.clone();
+    let exception = match error.kind {
+        ErrorKind::Memory | ErrorKind::Busy | ErrorKind::Conflict => ResourceError::new_err(text),
+        ErrorKind::Storage => StoreError::new_err(text),
+        ErrorKind::DivisionByZero => DataError::new_err(text),
+        ErrorKind::Cancelled | ErrorKind::TimedOut | ErrorKind::Stopping => {
+            Cancelled::new_err(text)
+        }
+        ErrorKind::Internal => Error::new_err(text),
+        _ => SqlError::new_err(text),
+    };
+    with_state(exception, sqlstate(error.kind))
+}
+
+/// The exception of an engine's error that has passed through Arrow.
+pub(crate) fn from_any(error: Box<dyn StdError + Send + Sync>) -> PyErr {
+    match error.downcast::<DataFusionError>() {
+        Ok(error) => from_engine(*error),
+        Err(error) => Error::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn cancelled(text: &str) -> PyErr {
+    with_state(Cancelled::new_err(text.to_owned()), "57014")
+}
+
+fn with_state(exception: PyErr, state: &str) -> PyErr {
+    Python::attach(|py| {
+        // An exception without it is better than none.
+        let _ = exception.value(py).setattr("sqlstate", state);
+    });
+    exception
+}

@@ -1,0 +1,51 @@
+//! The native part of the Python package `coscan`: sessions, results as Arrow streams, and the command line.
+//!
+//! `session`, `result` and `batches` are the classes that the Python files in `python/coscan` build on. `process` has the
+//! threads of all sessions, and waits for them so that Ctrl-C works. `stream` hands rows over by Arrow's C interface
+//! (`capsules`), `values` as Python's own objects. `parameters` goes the other way. `errors` sorts errors by what one can
+//! do next.
+
+mod batches;
+mod capsules;
+mod errors;
+mod parameters;
+mod process;
+mod result;
+mod session;
+mod stream;
+mod texts;
+mod values;
+
+use pyo3::prelude::*;
+
+/// The usual model of thread-local memory cannot be loaded into an interpreter: see the feature in Cargo.toml.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+#[pymodule(gil_used = false)]
+mod _native {
+    use std::ffi::OsString;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::batches::{Batch, Batches};
+    #[pymodule_export]
+    use crate::process::shut_down;
+    #[pymodule_export]
+    use crate::result::Result;
+    #[pymodule_export]
+    use crate::session::Session;
+
+    /// Runs the command line, and returns the exit code. `program` is the command that starts it in another process.
+    #[pyfunction]
+    fn main(py: Python<'_>, arguments: Vec<OsString>, program: Vec<OsString>) -> u8 {
+        py.detach(|| coscan_cli::run(arguments, program).code())
+    }
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        crate::errors::add_to(module)
+    }
+}

@@ -1,0 +1,175 @@
+//! What all sessions of this process share: threads, and how to wait for them.
+
+use std::future::Future;
+use std::process;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::errors::{self, Error};
+
+/// The interval at which a waiting call looks for Ctrl-C.
+pub(crate) const STEP: Duration = Duration::from_millis(50);
+
+/// The time that queries have to end when the interpreter exits.
+const EXIT: Duration = Duration::from_secs(1);
+
+/// The stack size of a thread, in bytes, as in the command line. Unused stack takes no memory.
+const STACK_BYTES: usize = 64 << 20;
+
+/// The threads of all queries. They start with the first session, never with the import.
+struct Threads {
+    process: u32,
+    handle: Handle,
+    /// `None` once the interpreter exits.
+    runtime: Mutex<Option<Runtime>>,
+    /// Becomes true when the interpreter exits.
+    is_exiting: watch::Sender<bool>,
+}
+
+/// Those of this process, or of the one that this one was forked from. They are never freed, since other threads may use them at
+/// any time.
+static THREADS: AtomicPtr<Threads> = AtomicPtr::new(ptr::null_mut());
+
+/// The threads of this process.
+fn threads() -> PyResult<&'static Threads> {
+    if let Some(threads) = started() {
+        return Ok(threads);
+    }
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("coscan-query")
+        .thread_stack_size(STACK_BYTES)
+        .build()
+        .map_err(|error| Error::new_err(format!("cannot start threads: {error}")))?;
+    let threads = Box::leak(Box::new(Threads {
+        process: process::id(),
+        handle: runtime.handle().clone(),
+        runtime: Mutex::new(Some(runtime)),
+        is_exiting: watch::Sender::new(false),
+    }));
+    // Two that start at once leave one without use.
+    THREADS.store(threads, Ordering::Release);
+    Ok(threads)
+}
+
+fn started() -> Option<&'static Threads> {
+    let threads = THREADS.load(Ordering::Acquire);
+    #[expect(unsafe_code, reason = "it is null or was leaked")]
+    let threads: Option<&'static Threads> = unsafe { threads.as_ref() };
+    threads.filter(|threads| threads.process == process::id())
+}
+
+/// Something of this process, which a process that is forked from it cannot use.
+#[derive(Debug)]
+pub(crate) struct OfProcess<T> {
+    process: u32,
+    value: std::mem::ManuallyDrop<T>,
+}
+
+impl<T> OfProcess<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { process: process::id(), value: std::mem::ManuallyDrop::new(value) }
+    }
+
+    /// # Errors
+    /// In a forked process.
+    pub(crate) fn get(&self) -> PyResult<&T> {
+        if self.process == process::id() {
+            return Ok(&self.value);
+        }
+        Err(Error::new_err("made before fork: make a Session in the child"))
+    }
+}
+
+impl<T> Drop for OfProcess<T> {
+    /// Drops nothing of the parent, whose threads may hold locks of it.
+    fn drop(&mut self) {
+        if self.process == process::id() {
+            #[expect(unsafe_code, reason = "it is not used afterwards")]
+            unsafe {
+                std::mem::ManuallyDrop::drop(&mut self.value);
+            }
+        }
+    }
+}
+
+/// A task that is cancelled when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Starts a task, which ends when the interpreter exits.
+pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> PyResult<Task> {
+    let threads = threads()?;
+    let mut is_exiting = threads.is_exiting.subscribe();
+    Ok(Task(threads.handle.spawn(async move {
+        tokio::select! {
+            () = future => {}
+            _ = is_exiting.wait_for(|is_exiting| *is_exiting) => {}
+        }
+    })))
+}
+
+/// Completes a future on the threads of queries. Ctrl-C cancels it and raises `KeyboardInterrupt`.
+pub(crate) fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    future: impl Future<Output = T> + Send + 'static,
+) -> PyResult<T> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let _task = spawn(async move {
+        let _nobody_waits = sender.send(future.await);
+    })?;
+    let received = receive(py, &Mutex::new(receiver))?;
+    received.ok_or_else(|| errors::cancelled("the interpreter exits, or a thread has panicked"))
+}
+
+/// Receives a value, or `None` if none will come. Ctrl-C raises `KeyboardInterrupt`.
+pub(crate) fn receive<T: Send>(
+    py: Python<'_>,
+    receiver: &Mutex<Receiver<T>>,
+) -> PyResult<Option<T>> {
+    loop {
+        match py.detach(|| lock(receiver).recv_timeout(STEP)) {
+            Ok(value) => return Ok(Some(value)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+        }
+    }
+}
+
+/// Locks something whose user may have panicked.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this is the thread that the interpreter's signals go to.
+pub(crate) fn is_main_thread() -> bool {
+    #[expect(unsafe_code, reason = "both only return numbers")]
+    unsafe {
+        libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid())
+    }
+}
+
+/// Cancels all queries, and ends the threads.
+#[pyfunction]
+pub(crate) fn shut_down(py: Python<'_>) {
+    let Some(threads) = started() else { return };
+    threads.is_exiting.send_replace(true);
+    let runtime = lock(&threads.runtime).take();
+    if let Some(runtime) = runtime {
+        py.detach(|| runtime.shutdown_timeout(EXIT));
+    }
+}
