@@ -216,8 +216,9 @@ class Processes(unittest.TestCase):
                     try:
                         {call}
                     except Exception:
-                        # A consumer of the stream gets its error first.
-                        time.sleep(60)
+                        # A consumer of the stream gets its error first, and the interpreter the signal when it looks.
+                        while True:
+                            time.sleep(0.01)
                 except KeyboardInterrupt:
                     pass
                 del result

@@ -78,8 +78,8 @@ async fn rows_are_those_of_plain_datafusion() {
              JOIN (SELECT key % 3 AS k, max(total) AS m FROM {sums} GROUP BY key % 3) y ON x.m > y.m")),
         (0, format!("SELECT * FROM {sums} a, (SELECT key, sum(value) AS total FROM numbers WHERE id > 3 GROUP BY key) b")),
         // A limit may leave other rows each time.
-        (0, format!("SELECT a.m, b.m FROM (SELECT count(*) AS m FROM (SELECT id FROM numbers LIMIT 5)) a, \
-             (SELECT count(*) AS m FROM (SELECT id FROM numbers LIMIT 5)) b")),
+        (0, "SELECT a.m, b.m FROM (SELECT count(*) AS m FROM (SELECT id FROM numbers LIMIT 5)) a, \
+             (SELECT count(*) AS m FROM (SELECT id FROM numbers LIMIT 5)) b".to_owned()),
         // Both consumers of the cross join are filtered, which reduces neither.
         (2, format!("SELECT * FROM (SELECT total FROM {sums} WHERE n > 3) a CROSS JOIN (SELECT total FROM {sums} WHERE total > 7 AND n > 2) b")),
         (0, "SELECT * FROM (SELECT max(column1) AS m FROM (VALUES (1), (2))) a, \
