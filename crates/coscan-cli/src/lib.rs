@@ -26,6 +26,11 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
+/// The allocator of the binary, for the tests of what the server asks it.
+#[cfg(all(test, not(target_env = "msvc")))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 pub use exit::Exit;
 pub use sql::session::{Prepared, Session};
 
