@@ -8,7 +8,7 @@ use std::path::Path;
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// Modules that belong to no folder and that all may use.
-const OF_ALL: [&str; 2] = ["error", "options"];
+const OF_ALL: [&str; 3] = ["error", "machine", "options"];
 
 fn imports_of(file: &Path, imports: &mut BTreeSet<String>) {
     let text = fs::read_to_string(file).unwrap();
