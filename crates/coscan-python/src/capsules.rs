@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use arrow::array::{RecordBatch, RecordBatchReader, StructArray};
+use arrow::array::{Array, RecordBatch, RecordBatchReader, StructArray};
 use arrow::datatypes::Schema;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
@@ -10,25 +10,21 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
-use crate::errors::DataError;
+use crate::errors::from_arrow;
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-fn exported<T>(result: Result<T, arrow::error::ArrowError>) -> PyResult<T> {
-    result.map_err(|error| DataError::new_err(error.to_string()))
-}
-
 pub(crate) fn schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
-    PyCapsule::new_with_value(py, exported(FFI_ArrowSchema::try_from(schema))?, SCHEMA)
+    PyCapsule::new_with_value(py, FFI_ArrowSchema::try_from(schema).map_err(from_arrow)?, SCHEMA)
 }
 
 pub(crate) type ArrayCapsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
 
 pub(crate) fn batch<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<ArrayCapsules<'py>> {
     let (array, schema): (FFI_ArrowArray, FFI_ArrowSchema) =
-        exported(to_ffi(&arrow::array::Array::to_data(&StructArray::from(batch.clone()))))?;
+        to_ffi(&StructArray::from(batch.clone()).to_data()).map_err(from_arrow)?;
     let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
     Ok((schema, PyCapsule::new_with_value(py, array, ARRAY)?))
 }
@@ -58,5 +54,5 @@ pub(crate) fn reader(data: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader
         reason = "a capsule of this name has a stream, which the reader takes out of it"
     )]
     let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.as_ptr().cast()) };
-    exported(reader)
+    reader.map_err(from_arrow)
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 
+use arrow::error::ArrowError;
 use coscan_server::queries::{ErrorKind, QueryError};
 use coscan_server::{query_error, sqlstate};
 use datafusion::error::DataFusionError;
@@ -18,14 +19,16 @@ create_exception!(coscan, Cancelled, Error, "The query was cancelled.");
 
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    for (name, exception) in [
-        ("Error", py.get_type::<Error>()),
-        ("SqlError", py.get_type::<SqlError>()),
-        ("DataError", py.get_type::<DataError>()),
-        ("ResourceError", py.get_type::<ResourceError>()),
-        ("StoreError", py.get_type::<StoreError>()),
-        ("Cancelled", py.get_type::<Cancelled>()),
+    for (name, exception, state) in [
+        ("Error", py.get_type::<Error>(), "XX000"),
+        ("SqlError", py.get_type::<SqlError>(), "42000"),
+        ("DataError", py.get_type::<DataError>(), "22000"),
+        ("ResourceError", py.get_type::<ResourceError>(), "53000"),
+        ("StoreError", py.get_type::<StoreError>(), "58030"),
+        ("Cancelled", py.get_type::<Cancelled>(), "57014"),
     ] {
+        // Exceptions of statements have their own.
+        exception.setattr("sqlstate", state)?;
         module.add(name, exception)?;
     }
     Ok(())
@@ -51,6 +54,11 @@ fn from_query(error: &QueryError) -> PyErr {
     with_state(exception, sqlstate(error.kind))
 }
 
+/// The exception of an error of Arrow.
+pub(crate) fn from_arrow(error: ArrowError) -> PyErr {
+    DataError::new_err(error.to_string())
+}
+
 /// The exception of an engine's error that has passed through Arrow.
 pub(crate) fn from_any(error: Box<dyn StdError + Send + Sync>) -> PyErr {
     match error.downcast::<DataFusionError>() {
@@ -60,7 +68,7 @@ pub(crate) fn from_any(error: Box<dyn StdError + Send + Sync>) -> PyErr {
 }
 
 pub(crate) fn cancelled(text: &str) -> PyErr {
-    with_state(Cancelled::new_err(text.to_owned()), "57014")
+    Cancelled::new_err(text.to_owned())
 }
 
 fn with_state(exception: PyErr, state: &str) -> PyErr {

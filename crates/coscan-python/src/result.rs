@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use arrow::array::{RecordBatch, RecordBatchIterator};
 use arrow::datatypes::SchemaRef;
 use arrow::util::pretty::pretty_format_batches;
+use coscan_datafusion::slice_bytes;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use pyo3::prelude::*;
@@ -79,7 +80,7 @@ impl Result {
         let memory = MemoryConsumer::new("result in Python").register(&pool);
         let mut batches = Vec::new();
         while let Some(batch) = rows.next(py)? {
-            memory.try_grow(batch.get_array_memory_size()).map_err(from_engine)?;
+            memory.try_grow(slice_bytes(&batch)).map_err(from_engine)?;
             batches.push(batch);
         }
         let kept = Arc::new(Kept { batches, _memory: memory });

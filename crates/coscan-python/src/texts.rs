@@ -4,13 +4,13 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use pyo3::prelude::*;
 
-use crate::values::arrow;
+use crate::errors::from_arrow;
 
 /// The texts of an array, NULL as an empty text.
 pub(crate) fn texts(array: &ArrayRef) -> PyResult<Vec<String>> {
     let options = FormatOptions::default();
-    let formatter = ArrayFormatter::try_new(array, &options).map_err(arrow)?;
-    let text = |row| formatter.value(row).try_to_string().map_err(arrow);
+    let formatter = ArrayFormatter::try_new(array, &options).map_err(from_arrow)?;
+    let text = |row| formatter.value(row).try_to_string().map_err(from_arrow);
     (0..array.len()).map(text).collect()
 }
 

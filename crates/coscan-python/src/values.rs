@@ -3,12 +3,11 @@
 use arrow::array::*;
 use arrow::compute::cast;
 use arrow::datatypes::*;
-use arrow::error::ArrowError;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-use crate::errors::DataError;
+use crate::errors::{DataError, from_arrow};
 use crate::texts::texts;
 
 /// Python's types of dates, times and decimals.
@@ -63,11 +62,6 @@ impl<'py> Types<'py> {
     }
 }
 
-/// The exception of an error of Arrow.
-pub(crate) fn arrow(error: ArrowError) -> PyErr {
-    DataError::new_err(error.to_string())
-}
-
 /// The rows of a batch.
 pub(crate) fn rows<'py>(
     py: Python<'py>,
@@ -111,7 +105,7 @@ fn values<'py>(
         };
     }
     let as_type = |to: &DataType| {
-        let array = cast(array, to).map_err(arrow)?;
+        let array = cast(array, to).map_err(from_arrow)?;
         values(py, &array, types)
     };
     match array.data_type() {
@@ -150,7 +144,7 @@ fn values<'py>(
         | DataType::Decimal64(..)
         | DataType::Decimal128(..)
         | DataType::Decimal256(..) => {
-            let texts = cast(array, &DataType::Utf8View).map_err(arrow)?;
+            let texts = cast(array, &DataType::Utf8View).map_err(from_arrow)?;
             let decimal = |text: Option<&str>| match text {
                 Some(text) => types.decimal.call1((text,)),
                 None => Ok(py.None().into_bound(py)),
@@ -191,12 +185,12 @@ fn times<'py>(
     };
     // As whole numbers of this type.
     let numbers = |through: DataType| {
-        let array = cast(array, &through).map_err(arrow)?;
+        let array = cast(array, &through).map_err(from_arrow)?;
         let array = match through {
-            DataType::Date32 => cast(&array, &DataType::Int32).map_err(arrow)?,
+            DataType::Date32 => cast(&array, &DataType::Int32).map_err(from_arrow)?,
             _ => array,
         };
-        cast(&array, &DataType::Int64).map_err(arrow)
+        cast(&array, &DataType::Int64).map_err(from_arrow)
     };
     match array.data_type() {
         DataType::Date32 | DataType::Date64 => {

@@ -61,8 +61,9 @@ class Results(WithTable):
         self.assertEqual(result.fetchmany(2), [(1, "text 1"), (2, "text 2")])
         self.assertEqual(len(result.fetchall()), ROWS - 3)
         self.assertEqual((result.fetchone(), result.fetchall()), (None, []))
-        with self.assertRaisesRegex(coscan.Error, r"call \.collect\(\) first"):
+        with self.assertRaisesRegex(coscan.Error, r"call \.collect\(\) first") as raised:
             next(iter(result))
+        self.assertEqual(raised.exception.sqlstate, "XX000")
         del result
         self.assert_memory_is_freed()
 
@@ -74,6 +75,11 @@ class Results(WithTable):
         self.assertEqual(len(result.fetchmany(ROWS + 1)), ROWS)
         del result
         self.assert_memory_is_freed()
+
+    def test_slices_of_one_array_count_once(self) -> None:
+        result = self.session.sql("SELECT id, count(*) AS n FROM numbers GROUP BY id").collect()
+        self.assertLess(self.session._native.operator_memory, 2 * ROWS * 16)
+        del result
 
     def test_a_result_does_not_take_more_than_the_memory(self) -> None:
         small = coscan.Session(memory=32 << 20)
