@@ -10,6 +10,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::WindowFunctionDefinition;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Volatility};
 
+/// The most aggregations of a statement that are compared, each by the text of all that is below it. The cost is quadratic
+/// where one is below the other.
+const AGGREGATIONS_MAX: usize = 64;
+
 /// An aggregation and its text, in which all of its literals are complete: plans are equal even if literals have different
 /// time zones.
 pub(super) type Candidate = (String, LogicalPlan);
@@ -20,10 +24,10 @@ pub(super) type Candidate = (String, LogicalPlan);
 /// # Errors
 /// If the statement cannot be walked.
 pub(super) fn common_aggregations(statement: &LogicalPlan) -> Result<Vec<Candidate>> {
-    let mut counts: HashMap<String, usize> = HashMap::new();
     if !may_have_common(statement)? {
         return Ok(Vec::new());
     }
+    let mut counts: HashMap<String, usize> = HashMap::new();
     statement.apply_with_subqueries(|plan| {
         if is_aggregation(plan) {
             *counts.entry(text(plan)).or_default() += 1;
@@ -42,7 +46,7 @@ pub(super) fn common_aggregations(statement: &LogicalPlan) -> Result<Vec<Candida
     Ok(common.map(|(text, of)| (text, of.plan)).collect())
 }
 
-/// Whether a statement has two aggregations. Most have not, and cost no more than this.
+/// Whether a statement has two aggregations, and not too many. Most have not, and cost no more than this.
 fn may_have_common(statement: &LogicalPlan) -> Result<bool> {
     let (mut aggregations, mut is_recursive) = (0, false);
     statement.apply_with_subqueries(|plan| {
@@ -51,7 +55,7 @@ fn may_have_common(statement: &LogicalPlan) -> Result<bool> {
         is_recursive |= matches!(plan, LogicalPlan::RecursiveQuery(_));
         Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(aggregations > 1 && !is_recursive)
+    Ok((2..=AGGREGATIONS_MAX).contains(&aggregations) && !is_recursive)
 }
 
 pub(super) fn is_aggregation(plan: &LogicalPlan) -> bool {

@@ -289,3 +289,13 @@ async fn an_aggregation_inside_a_common_one_is_no_consumer_alone() {
     );
     assert_eq!(run(&context, sql).await, run(&reference, sql).await);
 }
+
+#[tokio::test]
+async fn statements_with_very_many_aggregations_are_left_alone() {
+    let (_data, _manager, context) = numbers_table(100).await;
+    for (count, expected) in [(64, 64), (65, 0)] {
+        let sums =
+            vec!["SELECT key, count(*) FROM numbers GROUP BY key"; count].join(" UNION ALL ");
+        assert_eq!(consumers(&explained(&context, &sums).await), expected);
+    }
+}
