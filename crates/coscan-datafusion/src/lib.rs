@@ -49,7 +49,7 @@
 //!   of one scan (`executions`, `chunk_scan`), which reads in the order of `ranking` and drops chunks by
 //!   `dynamic_pruning`. Each partition reads chunks with its `chunk_reader` and returns a `stream`, through a
 //!   `row_filter` if the session pushes filters down. A few first rows are read by `first_pages`. EXPLAIN ANALYZE shows
-//!   `metrics`.
+//!   `metrics`, from which `progress` is made.
 
 mod batch_bytes;
 mod chunkwise;
@@ -67,6 +67,7 @@ mod optimizer;
 mod options;
 mod pinning;
 mod planning;
+mod progress;
 mod query_id;
 mod results;
 mod session;
@@ -88,6 +89,7 @@ pub use managed::table::ManagedTable;
 pub use managed::transactions::{SavedTransaction, SessionTransaction};
 pub use memory::SharedMemoryPool;
 pub use options::CoscanOptions;
+pub use progress::{ChunkProgress, ScanCounters};
 pub use query_id::QueryId;
 pub use results::SharedResults;
 pub use session::install;

@@ -1,6 +1,7 @@
 //! The rows of a result, batch by batch.
 
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 use arrow::array::RecordBatch;
 use pyo3::prelude::*;
@@ -44,6 +45,18 @@ impl Batches {
             Source::Running(rows) => Arc::clone(rows),
         };
         Ok(rows.get()?.next(py)?.map(Batch))
+    }
+
+    /// The next batch for an event loop, in a tuple. If it is not there yet, returns `None`, and calls back when it may be.
+    fn poll(&self, callback: Py<PyAny>) -> PyResult<Option<(Option<Batch>,)>> {
+        let rows = match &mut *lock(&self.0) {
+            Source::Kept(batches) => return Ok(Some((batches.next().map(Batch),))),
+            Source::Running(rows) => Arc::clone(rows),
+        };
+        Ok(match rows.get()?.poll(callback)? {
+            Poll::Ready(batch) => Some((batch.map(Batch),)),
+            Poll::Pending => None,
+        })
     }
 }
 

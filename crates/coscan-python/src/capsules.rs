@@ -1,9 +1,10 @@
 //! Arrow data as capsules of its C interface, as other Python packages exchange it.
 
 use std::ffi::CStr;
+use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch, RecordBatchReader, StructArray};
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use pyo3::exceptions::PyTypeError;
@@ -34,6 +35,18 @@ pub(crate) fn stream(
     reader: impl RecordBatchReader + Send + 'static,
 ) -> PyResult<Bound<'_, PyCapsule>> {
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+}
+
+/// The schema of an object that exports it.
+///
+/// # Errors
+/// If it exports none.
+pub(crate) fn read_schema(data: &Bound<'_, PyAny>) -> PyResult<SchemaRef> {
+    let capsule = data.call_method0("__arrow_c_schema__")?.cast_into::<PyCapsule>()?;
+    let pointer = capsule.pointer_checked(Some(SCHEMA))?;
+    #[expect(unsafe_code, reason = "a capsule of this name has a schema")]
+    let schema = unsafe { pointer.cast::<FFI_ArrowSchema>().as_ref() };
+    Ok(Arc::new(Schema::try_from(schema).map_err(from_arrow)?))
 }
 
 /// The rows of an object that exports them.

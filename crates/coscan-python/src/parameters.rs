@@ -1,12 +1,16 @@
 //! Python's values as parameters of statements.
 
+use std::borrow::Cow;
+
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySequence, PyString};
 
-use crate::errors::DataError;
+use crate::errors::{DataError, SqlError};
 
 /// The parameters in a list or tuple, or in a dict.
 ///
@@ -29,6 +33,45 @@ pub(crate) fn all(given: &Bound<'_, PyAny>) -> PyResult<ParamValues> {
     let value = |value: PyResult<Bound<'_, PyAny>>| parameter(&value?);
     let listed: Vec<_> = listed.try_iter()?.map(value).collect::<PyResult<_>>()?;
     Ok(ParamValues::from(listed))
+}
+
+/// A statement with `$1`, `$2` … instead of each `?`.
+///
+/// # Errors
+/// If it has parameters of both kinds.
+pub(crate) fn numbered(sql: &str) -> PyResult<Cow<'_, str>> {
+    // The engine says what is wrong with a statement without tokens.
+    let Ok(tokens) = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location() else {
+        return Ok(Cow::Borrowed(sql));
+    };
+    let mut marks = Vec::new();
+    let mut has_others = false;
+    for token in tokens {
+        match token.token {
+            Token::Placeholder(name) if name == "?" => marks.push(token.span.start),
+            Token::Placeholder(_) => has_others = true,
+            _ => {}
+        }
+    }
+    if marks.is_empty() {
+        return Ok(Cow::Borrowed(sql));
+    }
+    if has_others {
+        return Err(SqlError::new_err("parameters are either ?, or $1, $2 …, or $name"));
+    }
+    let (mut text, mut number) = (String::with_capacity(sql.len() + marks.len()), 0);
+    let (mut line, mut column) = (1, 1);
+    for character in sql.chars() {
+        match marks.get(number) {
+            Some(mark) if (mark.line, mark.column) == (line, column) => {
+                number += 1;
+                text += &format!("${number}");
+            }
+            _ => text.push(character),
+        }
+        (line, column) = if character == '\n' { (line + 1, 1) } else { (line, column + 1) };
+    }
+    Ok(Cow::Owned(text))
 }
 
 /// A parameter of a statement.

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ struct Threads {
     runtime: Mutex<Option<Runtime>>,
     /// Becomes true when the interpreter exits.
     is_exiting: watch::Sender<bool>,
+    /// A thread calls them.
+    callbacks: Sender<Py<PyAny>>,
 }
 
 /// Those of this process, or of the one that this one was forked from. They are never freed, since other threads may use them at
@@ -43,21 +45,35 @@ fn threads() -> PyResult<&'static Threads> {
     if let Some(threads) = started() {
         return Ok(threads);
     }
+    give_memory_back();
     let runtime = Builder::new_multi_thread()
         .enable_all()
         .thread_name("coscan-query")
         .thread_stack_size(STACK_BYTES)
         .build()
         .map_err(|error| Error::new_err(format!("cannot start threads: {error}")))?;
+    let (callbacks, called) = mpsc::channel();
+    std::thread::Builder::new()
+        .name("coscan-callback".to_owned())
+        .spawn(|| call_all(called))
+        .map_err(|error| Error::new_err(format!("cannot start threads: {error}")))?;
     let threads = Box::leak(Box::new(Threads {
         process: process::id(),
         handle: runtime.handle().clone(),
         runtime: Mutex::new(Some(runtime)),
         is_exiting: watch::Sender::new(false),
+        callbacks,
     }));
     // Two that start at once leave one without use.
     THREADS.store(threads, Ordering::Release);
     Ok(threads)
+}
+
+/// Lets the allocator give freed memory back to the system in a thread of its own. An import must not start threads, so the
+/// allocator of the wheel does not by itself.
+pub(crate) fn give_memory_back() {
+    // Without the thread, memory goes back when other memory is freed.
+    let _ = tikv_jemalloc_ctl::background_thread::write(true);
 }
 
 fn started() -> Option<&'static Threads> {
@@ -65,6 +81,29 @@ fn started() -> Option<&'static Threads> {
     #[expect(unsafe_code, reason = "it is null or was leaked")]
     let threads: Option<&'static Threads> = unsafe { threads.as_ref() };
     threads.filter(|threads| threads.process == process::id())
+}
+
+/// The threads of queries, for code that starts tasks itself.
+pub(crate) fn handle() -> PyResult<Handle> {
+    threads().map(|threads| threads.handle.clone())
+}
+
+/// Calls Python from a thread of its own, since waiting for the interpreter must not hold up queries.
+pub(crate) fn call_back(callback: Py<PyAny>) {
+    if let Some(threads) = started() {
+        let _only_when_it_exits = threads.callbacks.send(callback);
+    }
+}
+
+fn call_all(callbacks: Receiver<Py<PyAny>>) {
+    for callback in callbacks {
+        // There is no interpreter once it exits.
+        Python::try_attach(|py| {
+            if let Err(error) = callback.call0(py) {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
 }
 
 /// Something of this process, which a process that is forked from it cannot use.

@@ -1,5 +1,6 @@
 //! Sessions.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -7,20 +8,23 @@ use arrow::datatypes::Schema;
 use coscan_cli::{Prepared, Session as SqlSession};
 use coscan_core::PolicyKind;
 use coscan_runtime::usable_memory_bytes;
+use coscan_server::query_error;
 use datafusion::common::{ParamValues, TableReference};
 use datafusion::dataframe::DataFrame;
-use datafusion::datasource::MemTable;
-use datafusion::error::{DataFusionError, Result as EngineResult};
+use datafusion::error::Result as EngineResult;
 use datafusion::logical_expr::LogicalPlan;
-
 use futures::TryStreamExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::errors::{Error, from_any, from_engine};
+use crate::plans::PlanError;
 use crate::process::{OfProcess, wait};
 use crate::result::Result;
-use crate::{capsules, parameters};
+use crate::server::{Server, Settings};
+use crate::tables::Table;
+use crate::{capsules, parameters, plans, tables};
 
 /// The least default memory, in bytes.
 const MEMORY_BYTES_MIN: u64 = 256 << 20;
@@ -78,41 +82,88 @@ impl Session {
         parameters: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Result> {
         let session = Arc::clone(self.0.get()?);
+        let is_listed = parameters.as_ref().is_some_and(|given| !given.is_instance_of::<PyDict>());
+        let text = if is_listed { parameters::numbered(&text)?.into_owned() } else { text };
         let parameters = parameters.map(|given| parameters::all(&given)).transpose()?;
         let run = async move { query(&session, &text, parameters).await };
         wait(py, run)?.map(Result::new).map_err(from_engine)
     }
 
     /// Adds a table of files.
-    fn register_files(&self, py: Python<'_>, name: String, location: String) -> PyResult<()> {
+    fn register_files(&self, py: Python<'_>, name: String, locations: Vec<String>) -> PyResult<()> {
         let session = Arc::clone(self.0.get()?);
-        wait(py, async move { session.create_table(&name, &location, &[]).await })?
+        wait(py, async move { tables::add_files(&session, &name, &locations).await })?
             .map_err(from_engine)
     }
 
     /// Adds a table of Arrow data, which it copies.
-    fn register_data(&self, py: Python<'_>, name: String, data: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn register_data(&self, py: Python<'_>, name: &str, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let context = self.0.get()?.context();
+        let table = tables::of_data(py, data)?;
+        context.register_table(TableReference::bare(name), table).map(drop).map_err(from_engine)
+    }
+
+    /// Plans a scan of a table or of files.
+    fn scan(
+        &self,
+        py: Python<'_>,
+        locations: Vec<String>,
+        columns: Option<Vec<String>>,
+        condition: Option<String>,
+    ) -> PyResult<Result> {
         let session = Arc::clone(self.0.get()?);
-        let reader = capsules::reader(data)?;
-        // The data may come from Python, or from a query of ours, so the threads of queries must not wait for it.
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        let read = move || {
-            let schema = arrow::array::RecordBatchReader::schema(&reader);
-            let batches: std::result::Result<Vec<RecordBatch>, _> = reader.collect();
-            let table = batches
-                .map_err(DataFusionError::from)
-                .and_then(|batches| MemTable::try_new(Arc::clone(&schema), vec![batches]));
-            let _nobody_waits = sender.send(table);
+        let scan = async move {
+            let query = tables::scan(&session, &locations, columns, condition.as_deref()).await?;
+            // Says now what is wrong.
+            query.clone().create_physical_plan().await?;
+            Ok(query)
         };
-        std::thread::Builder::new()
-            .name("coscan-reader".to_owned())
-            .spawn(read)
-            .map_err(|error| Error::new_err(format!("cannot start threads: {error}")))?;
-        let table = crate::process::receive(py, &std::sync::Mutex::new(receiver))?;
-        let table = table.ok_or_else(|| Error::new_err("the data could not be read"))?;
-        let table = Arc::new(table.map_err(from_engine)?);
-        let name = TableReference::bare(name);
-        session.context().register_table(name, table).map(drop).map_err(from_engine)
+        wait(py, scan)?.map(Result::new).map_err(from_engine)
+    }
+
+    /// A table for the package `datafusion`.
+    fn table(&self, py: Python<'_>, name: String) -> PyResult<Table> {
+        let session = Arc::clone(self.0.get()?);
+        let find =
+            async move { session.context().table_provider(TableReference::bare(name)).await };
+        wait(py, find)?.map(Table::new).map_err(from_engine)
+    }
+
+    /// Plans the bytes of a plan of the package `datafusion`. Returns the reason instead if it cannot be executed here.
+    fn plan(&self, py: Python<'_>, bytes: Vec<u8>) -> PyResult<(Option<Result>, String)> {
+        let session = Arc::clone(self.0.get()?);
+        match wait(py, async move { plans::decoded(session.context(), &bytes).await })? {
+            Ok(query) => Ok((Some(Result::new(query)), String::new())),
+            Err(PlanError::NotHere(reason)) => Ok((None, query_error(reason).text)),
+            Err(PlanError::Failed(error)) => Err(from_engine(error)),
+        }
+    }
+
+    /// Rows that another package computes when they are asked for. `schema` has that of the rows, `note` says why.
+    fn foreign(
+        &self,
+        schema: &Bound<'_, PyAny>,
+        rows: Py<PyAny>,
+        note: String,
+    ) -> PyResult<Result> {
+        let schema = capsules::read_schema(schema)?;
+        let rows = plans::foreign(self.0.get()?.context(), &schema, rows).map_err(from_engine)?;
+        Ok(Result::new(rows).with_note(note))
+    }
+
+    /// Starts a server on the files of this session.
+    #[pyo3(signature = (config, users_file, postgres, flight, http))]
+    fn serve(
+        &self,
+        py: Python<'_>,
+        config: Option<PathBuf>,
+        users_file: Option<PathBuf>,
+        postgres: Option<String>,
+        flight: Option<String>,
+        http: Option<String>,
+    ) -> PyResult<Server> {
+        let settings = Settings { config, users_file, postgres, flight, http };
+        Server::start(py, Arc::clone(self.0.get()?), settings)
     }
 
     /// Removes a table.

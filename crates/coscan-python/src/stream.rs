@@ -1,8 +1,7 @@
-//! Rows on their way to Python. A task of the query fills a short queue. Whoever takes from it only waits for that, so it may be any thread,
-//! with the interpreter or without.
+//! The rows of a query that runs.
 
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::task::Poll;
 
 use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
@@ -11,22 +10,16 @@ use datafusion::error::{DataFusionError, Result as EngineResult};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use pyo3::prelude::*;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::errors;
-use crate::process::{self, OfProcess, STEP, Task};
-
-/// The batches that wait in the queue at most.
-const QUEUE: usize = 2;
-
-type Queued = (EngineResult<RecordBatch>, OwnedSemaphorePermit);
+use crate::incoming::Incoming;
+use crate::process::{self, OfProcess};
 
 /// The rows of a query that runs, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Rows {
     schema: SchemaRef,
-    queue: Mutex<Receiver<Queued>>,
-    _task: Task,
+    batches: Incoming<EngineResult<RecordBatch>>,
 }
 
 impl Rows {
@@ -35,27 +28,22 @@ impl Rows {
         schema: SchemaRef,
         query: impl Future<Output = EngineResult<SendableRecordBatchStream>> + Send + 'static,
     ) -> PyResult<Self> {
-        let (sender, queue) = mpsc::channel();
-        let places = Arc::new(Semaphore::new(QUEUE));
-        let task = process::spawn(async move {
-            let place = || Arc::clone(&places).acquire_owned();
+        let batches = Incoming::start(|outgoing| async move {
             let mut batches = match query.await {
                 Ok(batches) => batches,
                 Err(error) => {
-                    if let Ok(place) = place().await {
-                        let _nobody_waits = sender.send((Err(error), place));
-                    }
+                    outgoing.send(Err(error)).await;
                     return;
                 }
             };
             while let Some(batch) = batches.next().await {
-                let (Ok(place), is_last) = (place().await, batch.is_err()) else { return };
-                if sender.send((batch, place)).is_err() || is_last {
+                let is_last = batch.is_err();
+                if !outgoing.send(batch).await || is_last {
                     return;
                 }
             }
         })?;
-        Ok(Self { schema, queue: Mutex::new(queue), _task: task })
+        Ok(Self { schema, batches })
     }
 
     pub(crate) fn schema(&self) -> &SchemaRef {
@@ -64,8 +52,15 @@ impl Rows {
 
     /// The next batch, for a thread with the interpreter.
     pub(crate) fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        let received = process::receive(py, &self.queue)?;
-        received.map(|(batch, _)| batch).transpose().map_err(errors::from_engine)
+        self.batches.next(py)?.transpose().map_err(errors::from_engine)
+    }
+
+    /// The next batch, for an event loop: see [`Incoming::poll`].
+    pub(crate) fn poll(&self, callback: Py<PyAny>) -> PyResult<Poll<Option<RecordBatch>>> {
+        Ok(match self.batches.poll(callback) {
+            Poll::Ready(next) => Poll::Ready(next.transpose().map_err(errors::from_engine)?),
+            Poll::Pending => Poll::Pending,
+        })
     }
 }
 
@@ -87,10 +82,8 @@ impl Reader {
             Err(error) => return Some(Err(ArrowError::ComputeError(error.to_string()))),
         };
         loop {
-            match process::lock(&rows.queue).recv_timeout(STEP) {
-                Ok((batch, _)) => return Some(batch.map_err(to_arrow)),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => {}
+            if let Poll::Ready(next) = rows.batches.next_soon() {
+                return next.map(|batch| batch.map_err(to_arrow));
             }
             if process::is_main_thread() && is_interrupted() {
                 return Some(Err(ArrowError::ComputeError("cancelled by Ctrl-C".to_owned())));

@@ -38,6 +38,9 @@ pub(crate) struct Flags {
     /// Serve /metrics without a login to this machine [http.local_metrics]
     #[arg(long)]
     local_metrics: bool,
+    /// Let pages of this machine, such as notebooks, have the dashboard in a frame [http.local_frames]
+    #[arg(long)]
+    local_frames: bool,
     /// The file of users; `coscan user NAME` makes its entries [users_file]
     #[arg(long, value_name = "FILE")]
     users_file: Option<PathBuf>,
@@ -152,6 +155,7 @@ impl Flags {
         config.listen.flight = self.listen_flight.or(config.listen.flight);
         config.listen.http = self.listen_http.or(config.listen.http);
         config.http.local_metrics |= self.local_metrics;
+        config.http.local_frames |= self.local_frames;
         if let Some(path) = &self.users_file {
             config.users_file = Some(path.clone());
         }

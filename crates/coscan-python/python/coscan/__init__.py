@@ -12,6 +12,8 @@ Queries of one session that run at the same time, in as many threads as you like
 import atexit
 import os
 import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from coscan._native import (
     Cancelled,
@@ -23,7 +25,9 @@ from coscan._native import (
     __version__,
     shut_down as _shut_down,
 )
+from coscan.plans import Shared
 from coscan.result import Result
+from coscan.server import Server
 from coscan.session import Session
 
 __all__ = [
@@ -32,11 +36,15 @@ __all__ = [
     "Error",
     "ResourceError",
     "Result",
+    "Server",
     "Session",
     "SqlError",
     "StoreError",
     "__version__",
+    "datafusion",
     "default_session",
+    "run",
+    "scan",
     "sql",
 ]
 
@@ -53,9 +61,28 @@ def default_session() -> Session:
         return _default
 
 
-def sql(text: str, parameters: object = None) -> Result:
+def sql(text: str, parameters: "Sequence[object] | Mapping[str, object] | None" = None) -> Result:
     """Plans a statement in the default session: see `Session.sql`."""
     return default_session().sql(text, parameters)
+
+
+def scan(
+    source: "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]",
+    columns: "Sequence[str] | None" = None,
+    where: "str | None" = None,
+) -> Result:
+    """Rows of files, in any order: see `Session.scan`."""
+    return default_session().scan(source, columns, where)
+
+
+def run(dataframe: Any) -> Result:
+    """Executes a `DataFrame` of the package `datafusion` in the default session: see `Session.run`."""
+    return default_session().run(dataframe)
+
+
+def datafusion(context: Any) -> Shared:
+    """A context of the package `datafusion` whose statements the default session executes: see `Session.datafusion`."""
+    return default_session().datafusion(context)
 
 
 def _forget() -> None:

@@ -1,11 +1,15 @@
 """Results."""
 
+import asyncio
 import html
 import importlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from typing import Any, TypeVar
 
 from coscan import _native
+from coscan.progress import Shown
+
+_T = TypeVar("_T")
 
 # The rows that are shown by default.
 _ROWS_SHOWN = 20
@@ -18,11 +22,42 @@ def _package(name: str, method: str) -> Any:
         raise ImportError(f"{method} needs the package {name}: pip install {name}") from error
 
 
+def _html_row(kind: str, texts: "Sequence[str | None]") -> str:
+    cells = ("<i>NULL</i>" if text is None else html.escape(text) for text in texts)
+    return "<tr>" + "".join(f"<{kind}>{cell}</{kind}>" for cell in cells) + "</tr>"
+
+
+def _wake(event: "asyncio.Future[None]") -> None:
+    if not event.done():
+        event.set_result(None)
+
+
+async def _polled(poll: "Callable[[Callable[[], None]], _T | None]") -> _T:
+    """The first value of `poll`, which calls back when it may have one."""
+    loop = asyncio.get_running_loop()
+    while True:
+        event = loop.create_future()
+
+        def call_back() -> None:
+            try:
+                loop.call_soon_threadsafe(_wake, event)
+            except RuntimeError:
+                pass  # The loop is closed: nobody waits.
+
+        value = poll(call_back)
+        if value is not None:
+            return value
+        await event
+
+
 class Result:
     """The rows of a statement, which runs when they are first asked for.
 
     Rows stream once: to `arrow()`, `pl()`, `df()`, an iteration, or any package that reads `__arrow_c_stream__`; or they are fetched one
     after another by `fetchone()`, `fetchmany()` and `fetchall()`. After `collect()` they are in memory and can be read again and again.
+
+    In a coroutine, `await result` collects the rows, and `async for batch in result` streams them, while the event loop goes on.
+    Cancelling the task cancels the statement.
     """
 
     def __init__(self, native: _native.Result) -> None:
@@ -40,16 +75,21 @@ class Result:
 
     def collect(self) -> "Result":
         """Runs the statement, and keeps all rows in memory, which counts for the session's budget."""
-        self._native.keep()
+        with self._shown():
+            self._native.keep()
         return self
 
     def arrow(self) -> Any:
         """All rows as a `pyarrow.Table`."""
-        return _package("pyarrow", "arrow()").table(self)
+        pyarrow = _package("pyarrow", "arrow()")
+        with self._shown():
+            return pyarrow.table(self)
 
     def pl(self) -> Any:
         """All rows as a `polars.DataFrame`."""
-        return _package("polars", "pl()").DataFrame(self)
+        polars = _package("polars", "pl()")
+        with self._shown():
+            return polars.DataFrame(self)
 
     def df(self) -> Any:
         """All rows as a `pandas.DataFrame`."""
@@ -62,24 +102,52 @@ class Result:
 
     def fetchone(self) -> "tuple[Any, ...] | None":
         """The next row, or `None` after the last one."""
-        rows = self._native.fetch(1)
+        rows = self.fetchmany(1)
         return rows[0] if rows else None
 
     def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next rows, at most `size`."""
-        return self._native.fetch(size)
+        with self._shown():
+            return self._native.fetch(size)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that are left."""
-        return self._native.fetch()
+        with self._shown():
+            return self._native.fetch()
 
     def __iter__(self) -> Iterator[_native.Batch]:
         """The batches of rows. Each exports `__arrow_c_array__`, and has `rows()`."""
         return self._native.batches()
 
+    async def __aiter__(self) -> AsyncIterator[_native.Batch]:
+        batches = self._native.batches()
+        while True:
+            (batch,) = await _polled(batches.poll)
+            if batch is None:
+                return
+            yield batch
+
+    def __await__(self) -> "Generator[Any, None, Result]":
+        return self._collected().__await__()
+
+    async def _collected(self) -> "Result":
+        collecting = self._native.keep_soon()
+        if collecting is not None:
+            await _polled(collecting.poll)
+        return self
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """The chunks of tables that the running statement is done with, and those that it needs as far as it knows yet."""
+        return self._native.progress()
+
+    def _shown(self) -> Shown:
+        return Shown(self._native.progress)
+
     def show(self, rows: int = _ROWS_SHOWN) -> None:
         """Prints the first rows. Keeps all rows in memory."""
-        table, count = self._native.text(rows)
+        with self._shown():
+            table, count = self._native.text(rows)
         print(table)
         if count > rows:
             print(f"{rows:,} of {count:,} rows")
@@ -99,11 +167,10 @@ class Result:
         return f"<coscan.Result: {', '.join(f'{name} {kind}' for name, kind in columns)}>"
 
     def _repr_html_(self) -> str:
-        rows = self._native.texts(_ROWS_SHOWN)
+        with self._shown():
+            rows = self._native.texts(_ROWS_SHOWN)
         count = self._native.keep()
-        cells = lambda kind, texts: "".join(f"<{kind}>{text}</{kind}>" for text in texts)  # noqa: E731
-        text = lambda value: "<i>NULL</i>" if value is None else html.escape(value)  # noqa: E731
-        head = cells("th", map(html.escape, self.columns))
-        body = "".join(f"<tr>{cells('td', map(text, row))}</tr>" for row in rows)
+        head = _html_row("th", self.columns)
+        body = "".join(_html_row("td", row) for row in rows)
         more = f"<p>{len(rows):,} of {count:,} rows</p>" if count > len(rows) else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{more}"

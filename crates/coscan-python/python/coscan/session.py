@@ -2,9 +2,23 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from coscan import _native
+from coscan import _native, plans
 from coscan.result import Result
+from coscan.server import Server
+
+def _is_location(data: object) -> bool:
+    return isinstance(data, (str, os.PathLike))
+
+
+def _locations(data: Any) -> list[str]:
+    locations = [data] if _is_location(data) else list(data)
+    return [os.fspath(location) for location in locations]
+
+
+def _path(file: "str | os.PathLike[str] | None") -> "str | None":
+    return None if file is None else os.fspath(file)
 
 
 class Session:
@@ -18,26 +32,86 @@ class Session:
 
     def __init__(self, memory: "int | None" = None, policy: "str | None" = None) -> None:
         self._native = _native.Session(memory, policy)
+        # They run until the session ends, also if nobody else holds them.
+        self._servers: list[Server] = []
 
     def sql(self, text: str, parameters: "Sequence[object] | Mapping[str, object] | None" = None) -> Result:
         """Plans a query, which runs when its rows are first asked for. Runs any other statement at once.
 
-        `parameters` are the values of `$1`, `$2` … (a list or tuple) or of `$name` (a dict).
+        `parameters` are the values of `?`, or of `$1`, `$2` … (a list or tuple), or of `$name` (a dict).
         """
         return Result(self._native.sql(text, parameters))
 
-    def register(self, name: str, data: object) -> None:
-        """Adds a table: a path, a pattern or a URL of Parquet files, the directory of a Delta Lake table, or Arrow data, which is copied:
-        any object with `__arrow_c_stream__`, such as a table of pyarrow, polars or pandas, or a result of coscan.
+    def scan(
+        self,
+        source: "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]",
+        columns: "Sequence[str] | None" = None,
+        where: "str | None" = None,
+    ) -> Result:
+        """Rows of a table of the session, or of files, in any order: iterate over the result for its batches.
+
+        `source` is the name of a table; or a path, a pattern or a URL, or a list of them. `columns` are the names of columns as the
+        files have them, all of them by default. `where` is a condition in SQL.
         """
-        if isinstance(data, (str, os.PathLike)):
-            self._native.register_files(name, os.fspath(data))
+        if isinstance(columns, str):
+            raise TypeError("columns is a list of names")
+        names = None if columns is None else list(columns)
+        return Result(self._native.scan(_locations(source), names, where))
+
+    def register(self, name: str, data: object) -> None:
+        """Adds a table: a path, a pattern or a URL of Parquet files, or a list of them; the directory of a Delta Lake table; or Arrow
+        data, which is copied: any object with `__arrow_c_stream__`, such as a table of pyarrow, polars or pandas, or a result of
+        coscan.
+        """
+        if _is_location(data) or (isinstance(data, (list, tuple)) and data and all(map(_is_location, data))):
+            self._native.register_files(name, _locations(data))
         else:
             self._native.register_data(name, data)
 
     def deregister(self, name: str) -> None:
         """Removes a table of the session. Its files stay."""
         self._native.deregister(name)
+
+    def table(self, name: str) -> _native.Table:
+        """A table for a context of the package `datafusion`: `context.register_table("trips", session.table("trips"))`.
+
+        Its scans share with those of the session. Filters of joins and top-k queries do not reach it, and joins chunk by chunk are
+        off: where the whole query can be executed by coscan, `run()` shares more.
+        """
+        return self._native.table(name)
+
+    def run(self, dataframe: Any) -> Result:
+        """Executes a `DataFrame` of the package `datafusion` 55, which only plans it.
+
+        Files are opened by this session: credentials and settings of the context do not come with the plan. What exists only there,
+        such as tables in memory and functions in Python, makes `datafusion` execute the query as before, which `explain()` says.
+        """
+        return plans.run(self, dataframe)
+
+    def datafusion(self, context: Any) -> plans.Shared:
+        """A context of the package `datafusion` whose statements are executed by `run()`: `session.datafusion(context).sql(…)`."""
+        return plans.Shared(self, context)
+
+    def serve(
+        self,
+        *,
+        postgres: "str | None" = None,
+        flight: "str | None" = None,
+        http: "str | None" = None,
+        users_file: "str | os.PathLike[str] | None" = None,
+        config: "str | os.PathLike[str] | None" = None,
+    ) -> Server:
+        """Starts a server in this process, on the files and Delta Lake tables of this session that are registered now.
+
+        `postgres`, `flight` and `http` are addresses to listen at, such as `127.0.0.1:5432`; port 0 is a free one. Without any, and
+        without `config`, the PostgreSQL protocol and the dashboard get free ports of this machine. `config` is a configuration file of
+        `coscan serve`. Without a file of users, everyone on this machine may connect, and nobody else.
+        """
+        if config is None and not (postgres or flight or http):
+            postgres = http = "127.0.0.1:0"
+        server = Server(self._native.serve(_path(config), _path(users_file), postgres, flight, http))
+        self._servers.append(server)
+        return server
 
     @property
     def memory(self) -> int:

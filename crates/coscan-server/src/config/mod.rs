@@ -99,6 +99,8 @@ impl Listen {
 pub struct Http {
     /// Whether `/metrics` needs no login from this machine.
     pub local_metrics: bool,
+    /// Whether pages of this machine, such as notebooks, may have the dashboard in a frame.
+    pub local_frames: bool,
 }
 
 /// A certificate and its key, both as PEM files.

@@ -6,14 +6,32 @@ use axum::http::header::{
 };
 use axum::response::Response;
 
-/// The page loads nothing from other servers and cannot be framed.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The page loads nothing from other servers. Which pages may have it in a frame follows.
+macro_rules! policy {
+    ($frames:literal) => {
+        HeaderValue::from_static(concat!(
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; ",
+            "base-uri 'none'; form-action 'none'; frame-ancestors ",
+            $frames
+        ))
+    };
+}
 
-const HEADERS: [(HeaderName, HeaderValue); 6] = [
-    (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+const NO_FRAMES: [(HeaderName, HeaderValue); 2] = [
+    (CONTENT_SECURITY_POLICY, policy!("'none'")),
     (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+];
+
+/// Frames in pages of this machine. Visual Studio Code has its notebooks in pages of a scheme of its own.
+const LOCAL_FRAMES: [(HeaderName, HeaderValue); 1] = [(
+    CONTENT_SECURITY_POLICY,
+    policy!(
+        "http://localhost:* http://127.0.0.1:* https://localhost:* https://127.0.0.1:* vscode-webview:"
+    ),
+)];
+
+const HEADERS: [(HeaderName, HeaderValue); 4] = [
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (
         HeaderName::from_static("cross-origin-resource-policy"),
@@ -23,9 +41,14 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
 ];
 
 /// Adds the headers to a response, including refusals. After a refusal the connection ends, so that clients without a
-/// login hold none.
-pub(super) async fn add(mut response: Response) -> Response {
-    response.headers_mut().extend(HEADERS);
+/// login hold none. With `local_frames`, pages of this machine may have the response in a frame.
+pub(super) fn add(mut response: Response, local_frames: bool) -> Response {
+    let headers = response.headers_mut();
+    headers.extend(HEADERS);
+    match local_frames {
+        true => headers.extend(LOCAL_FRAMES),
+        false => headers.extend(NO_FRAMES),
+    }
     if response.status().is_client_error() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -103,7 +103,7 @@ impl DashboardState {
 pub fn router(state: DashboardState) -> Router {
     let all =
         probe_routes(state.clone()).merge(metrics_routes(state.clone())).merge(watch_routes(state));
-    all.layer(map_response(headers::add))
+    all.layer(map_response(|response| std::future::ready(headers::add(response, false))))
 }
 
 /// The routes `/healthz` and `/readyz`, which reveal nothing about queries and need no login.

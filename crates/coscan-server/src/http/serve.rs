@@ -1,11 +1,12 @@
 //! Serves the dashboard: connections, TLS, shutdown.
 
+use std::future::ready;
 use std::io;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::Extension;
-use axum::middleware::from_fn_with_state;
-use axum::{Router, middleware};
+use axum::middleware::{from_fn_with_state, map_response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -64,7 +65,7 @@ impl HttpServer {
             cookies: Arc::new(cookies),
             local_metrics: settings.local_metrics,
         };
-        let pages = pages(&state, access);
+        let pages = pages(&state, access, settings.local_frames);
         let (stopping, stopped) = (CancellationToken::new(), CancellationToken::new());
         Ok(Arc::new(Self {
             service,
@@ -131,11 +132,11 @@ impl HttpServer {
 }
 
 /// All routes, each with its access control.
-fn pages(state: &DashboardState, access: Access) -> Router {
+fn pages(state: &DashboardState, access: Access, local_frames: bool) -> Router {
     let watching = watch_routes(state.clone())
         .route_layer(from_fn_with_state(access.clone(), require_administrator));
     let numbers =
         metrics_routes(state.clone()).route_layer(from_fn_with_state(access, require_user));
     let pages = probe_routes(state.clone()).merge(watching).merge(numbers);
-    pages.layer(middleware::map_response(headers::add))
+    pages.layer(map_response(move |response| ready(headers::add(response, local_frames))))
 }

@@ -57,7 +57,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 
 use arc_swap::ArcSwap;
-use coscan_datafusion::{CoscanOptions, ManagedDatabase};
+use coscan_datafusion::{CoscanOptions, ManagedDatabase, SharedTableProvider};
 use coscan_runtime::{BufferManager, OptionsError};
 use coscan_transport::Transport;
 use datafusion::catalog::CatalogProviderList;
@@ -223,6 +223,16 @@ impl SqlService {
     /// Replaces the current tables. Running queries keep theirs.
     pub(crate) fn replace_tables(&self, tables: Tables) {
         self.tables.store(Arc::new(tables));
+    }
+
+    /// Adds a table that was opened before, in place of one of the same name, until tables are replaced.
+    pub fn add_table(&self, name: &str, table: &SharedTableProvider) {
+        let table = Arc::new(table.clone());
+        self.tables.rcu(|tables| {
+            let mut tables = Tables::clone(tables);
+            tables.insert(name.to_owned(), Arc::clone(&table));
+            tables
+        });
     }
 
     /// The database whose tables users may change, if there is one.

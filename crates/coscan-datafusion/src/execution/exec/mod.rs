@@ -15,6 +15,7 @@ use coscan_runtime::{BufferManager, SharedTable};
 use datafusion::error::Result;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::PlanProperties;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
 use crate::execution::ranking::SortKey;
 use crate::planning::pruning::NeededChunks;
@@ -190,6 +191,11 @@ impl SharedScanExec {
     /// The name by which the query knows the table.
     pub(crate) fn table_name(&self) -> &str {
         self.copy_choice.as_ref().map_or(&self.source.name, CopyChoice::table_name)
+    }
+
+    /// The counters of its executions.
+    pub(crate) fn counters(&self) -> &ExecutionPlanMetricsSet {
+        &self.state.metrics
     }
 
     /// The manager of its table.

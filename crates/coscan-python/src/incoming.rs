@@ -1,0 +1,102 @@
+//! Values on their way from a task to Python. The task fills a short queue. Whoever takes from it only waits for that, so it may
+//! be any thread, with the interpreter or without, or an event loop.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use pyo3::prelude::*;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::process::{self, STEP, Task, lock};
+
+/// The values that wait in the queue at most.
+const QUEUE: usize = 2;
+
+type Queued<T> = (T, OwnedSemaphorePermit);
+
+/// The callback of an event loop that waits.
+type Waiting = Arc<Mutex<Option<Py<PyAny>>>>;
+
+/// Values that a task sends. It is cancelled when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Incoming<T> {
+    queue: Mutex<Receiver<Queued<T>>>,
+    waiting: Waiting,
+    _task: Task,
+}
+
+/// The end of the task.
+pub(crate) struct Outgoing<T> {
+    /// `None` when this is dropped.
+    sender: Option<Sender<Queued<T>>>,
+    places: Arc<Semaphore>,
+    waiting: Waiting,
+}
+
+impl<T: Send + 'static> Incoming<T> {
+    /// Starts a task.
+    pub(crate) fn start<F>(run: impl FnOnce(Outgoing<T>) -> F) -> PyResult<Self>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (sender, queue) = mpsc::channel();
+        let waiting = Waiting::default();
+        let outgoing = Outgoing {
+            sender: Some(sender),
+            places: Arc::new(Semaphore::new(QUEUE)),
+            waiting: Arc::clone(&waiting),
+        };
+        let task = process::spawn(run(outgoing))?;
+        Ok(Self { queue: Mutex::new(queue), waiting, _task: task })
+    }
+
+    /// The next value, for a thread with the interpreter. Ctrl-C raises `KeyboardInterrupt`.
+    pub(crate) fn next(&self, py: Python<'_>) -> PyResult<Option<T>> {
+        Ok(process::receive(py, &self.queue)?.map(|(value, _)| value))
+    }
+
+    /// The next value if it comes soon, for a thread without the interpreter.
+    pub(crate) fn next_soon(&self) -> Poll<Option<T>> {
+        match lock(&self.queue).recv_timeout(STEP) {
+            Ok((value, _)) => Poll::Ready(Some(value)),
+            Err(RecvTimeoutError::Disconnected) => Poll::Ready(None),
+            Err(RecvTimeoutError::Timeout) => Poll::Pending,
+        }
+    }
+
+    /// The next value if it is there, for an event loop. If it is not, `callback` is called when it may be.
+    pub(crate) fn poll(&self, callback: Py<PyAny>) -> Poll<Option<T>> {
+        // This comes first, or a value that comes now would wake nobody.
+        *lock(&self.waiting) = Some(callback);
+        match lock(&self.queue).try_recv() {
+            Ok((value, _)) => Poll::Ready(Some(value)),
+            Err(TryRecvError::Disconnected) => Poll::Ready(None),
+            Err(TryRecvError::Empty) => Poll::Pending,
+        }
+    }
+}
+
+impl<T> Outgoing<T> {
+    /// Sends a value when there is a place for it. Returns whether anybody may take it.
+    pub(crate) async fn send(&self, value: T) -> bool {
+        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return false };
+        let is_sent =
+            self.sender.as_ref().is_some_and(|sender| sender.send((value, place)).is_ok());
+        self.wake();
+        is_sent
+    }
+
+    fn wake(&self) {
+        if let Some(callback) = lock(&self.waiting).take() {
+            process::call_back(callback);
+        }
+    }
+}
+
+impl<T> Drop for Outgoing<T> {
+    fn drop(&mut self) {
+        self.sender = None;
+        self.wake();
+    }
+}

@@ -1,0 +1,169 @@
+//! The tables of a session: files, Arrow data, and tables for other programs.
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::sync::{Arc, LazyLock, Mutex, mpsc};
+
+use arrow::array::{RecordBatch, RecordBatchReader};
+use coscan_cli::Session;
+use coscan_datafusion::{CoscanOptions, SharedTableProvider};
+use datafusion::catalog::TableProvider;
+use datafusion::common::{Column, TableReference, plan_err};
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use datafusion::error::{DataFusionError, Result as EngineResult};
+use datafusion::execution::{TaskContext, TaskContextProvider};
+use datafusion::logical_expr::Expr;
+use datafusion::prelude::SessionContext;
+use datafusion_ffi::table_provider::FFI_TableProvider;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::capsules;
+use crate::errors::{Error, from_engine};
+use crate::process::{OfProcess, handle, receive};
+
+/// The name by which `datafusion` knows tables of other packages.
+const TABLE_PROVIDER: &CStr = c"datafusion_table_provider";
+
+/// Adds a table of files, or a Delta table.
+pub(crate) async fn add_files(
+    session: &Session,
+    name: &str,
+    locations: &[String],
+) -> EngineResult<()> {
+    if let [location] = locations {
+        return session.create_table(name, location, &[]).await;
+    }
+    let table = TableReference::bare(name);
+    if session.context().table_exist(table.clone())? {
+        return plan_err!("table {name} already exists; deregister it first");
+    }
+    let files = open(session, name, locations).await?;
+    session.context().register_table(table, files).map(drop)
+}
+
+/// The files of several locations as one table.
+async fn open(
+    session: &Session,
+    name: &str,
+    locations: &[String],
+) -> EngineResult<Arc<SharedTableProvider>> {
+    let coscan = CoscanOptions::new(session.manager());
+    SharedTableProvider::open_as(&coscan, name, locations).await.map(Arc::new)
+}
+
+/// A table of Arrow data, which is read to its end.
+pub(crate) fn of_data(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Arc<MemTable>> {
+    let reader = capsules::reader(data)?;
+    // The data may come from Python, or from a query of ours, so the threads of queries must not wait for it.
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let read = move || {
+        let schema = reader.schema();
+        let batches: Result<Vec<RecordBatch>, _> = reader.collect();
+        let table = batches
+            .map_err(DataFusionError::from)
+            .and_then(|batches| MemTable::try_new(Arc::clone(&schema), vec![batches]));
+        let _nobody_waits = sender.send(table);
+    };
+    std::thread::Builder::new()
+        .name("coscan-reader".to_owned())
+        .spawn(read)
+        .map_err(|error| Error::new_err(format!("cannot start threads: {error}")))?;
+    let table = receive(py, &Mutex::new(receiver))?;
+    let table = table.ok_or_else(|| Error::new_err("the data could not be read"))?;
+    table.map(Arc::new).map_err(from_engine)
+}
+
+/// Columns of the rows that pass a condition, of a table of the session or of files.
+pub(crate) async fn scan(
+    session: &Session,
+    locations: &[String],
+    columns: Option<Vec<String>>,
+    condition: Option<&str>,
+) -> EngineResult<DataFrame> {
+    let context = session.context();
+    let mut rows = match locations {
+        [name] => context.table(TableReference::bare(name.as_str())).await?,
+        _ => {
+            let name = locations.first().map_or("", String::as_str);
+            context.read_table(open(session, name, locations).await?)?
+        }
+    };
+    if let Some(condition) = condition {
+        let condition = rows.parse_sql_expr(condition)?;
+        rows = rows.filter(condition)?;
+    }
+    if let Some(columns) = columns {
+        let columns = columns.into_iter().map(|name| Expr::Column(Column::new_unqualified(name)));
+        rows = rows.select(columns)?;
+    }
+    Ok(rows)
+}
+
+/// The tables of files of a session, by name.
+pub(crate) async fn files(
+    session: &Session,
+) -> EngineResult<BTreeMap<String, SharedTableProvider>> {
+    let context = session.context();
+    let mut tables = BTreeMap::new();
+    let Some(catalog) = context.catalog(&default_catalog(context)) else { return Ok(tables) };
+    let state = context.state();
+    let Some(schema) = catalog.schema(&state.config_options().catalog.default_schema) else {
+        return Ok(tables);
+    };
+    for name in schema.table_names() {
+        let table = schema.table(&name).await?;
+        if let Some(files) =
+            table.as_deref().and_then(|table| table.downcast_ref::<SharedTableProvider>())
+        {
+            tables.insert(name, files.clone());
+        }
+    }
+    Ok(tables)
+}
+
+fn default_catalog(context: &SessionContext) -> String {
+    context.state().config_options().catalog.default_catalog.clone()
+}
+
+/// A table of a session, for the package `datafusion`: its contexts register it by `__datafusion_table_provider__`.
+#[pyclass(frozen, module = "coscan._native")]
+pub(crate) struct Table(OfProcess<Arc<dyn TableProvider>>);
+
+impl Table {
+    pub(crate) fn new(table: Arc<dyn TableProvider>) -> Self {
+        Self(OfProcess::new(table))
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The table by the interface that `datafusion` 55 has for foreign ones.
+    #[pyo3(signature = (session=None))]
+    fn __datafusion_table_provider__<'py>(
+        &self,
+        py: Python<'py>,
+        session: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // Filters are decoded here, with functions of our own.
+        let _others_functions = session;
+        let table = Arc::clone(self.0.get()?);
+        let functions: Arc<dyn TaskContextProvider> = FUNCTIONS.clone();
+        let table = FFI_TableProvider::new(table, true, Some(handle()?), &functions, None);
+        PyCapsule::new_with_value(py, table, TABLE_PROVIDER)
+    }
+}
+
+/// The functions by which filters are decoded. Tables refer to them weakly, and may outlive their session.
+static FUNCTIONS: LazyLock<Arc<Functions>> =
+    LazyLock::new(|| Arc::new(Functions(SessionContext::new().task_ctx())));
+
+#[derive(Debug)]
+struct Functions(Arc<TaskContext>);
+
+impl TaskContextProvider for Functions {
+    fn task_ctx(&self) -> Arc<TaskContext> {
+        Arc::clone(&self.0)
+    }
+}

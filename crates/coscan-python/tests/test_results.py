@@ -1,0 +1,140 @@
+"""Results: rows, values, parameters, errors."""
+
+import contextlib
+import datetime
+import decimal
+import io
+import os
+import threading
+import unittest
+import unittest.mock
+
+import coscan
+
+from common import ROWS, WithTable
+
+
+class Results(WithTable):
+    def test_rows_are_fetched_once(self) -> None:
+        result = self.session.sql("SELECT id, text FROM numbers ORDER BY id")
+        self.assertEqual(result.columns, ["id", "text"])
+        self.assertEqual(result.fetchone(), (0, "text 0"))
+        self.assertEqual(result.fetchmany(2), [(1, "text 1"), (2, "text 2")])
+        self.assertEqual(len(result.fetchall()), ROWS - 3)
+        self.assertEqual((result.fetchone(), result.fetchall()), (None, []))
+        with self.assertRaisesRegex(coscan.Error, r"call \.collect\(\) first") as raised:
+            next(iter(result))
+        self.assertEqual(raised.exception.sqlstate, "XX000")
+        del result
+        self.assert_memory_is_freed()
+
+    def test_collected_rows_are_read_again_and_again(self) -> None:
+        result = self.session.sql("SELECT id FROM numbers").collect()
+        self.assertGreaterEqual(self.session._native.operator_memory, ROWS * 8)
+        for _ in range(2):
+            self.assertEqual(sum(len(batch) for batch in result), ROWS)
+        self.assertEqual(len(result.fetchmany(ROWS + 1)), ROWS)
+        del result
+        self.assert_memory_is_freed()
+
+    def test_slices_of_one_array_count_once(self) -> None:
+        result = self.session.sql("SELECT id, count(*) AS n FROM numbers GROUP BY id").collect()
+        self.assertLess(self.session._native.operator_memory, 2 * ROWS * 16)
+        del result
+
+    def test_a_result_does_not_take_more_than_the_memory(self) -> None:
+        small = coscan.Session(memory=32 << 20)
+        small.register("numbers", self.file)
+        with self.assertRaises(coscan.ResourceError) as raised:
+            small.sql("SELECT a.text, b.text FROM numbers a CROSS JOIN (SELECT * FROM numbers WHERE id < 20) b").collect()
+        self.assertEqual(raised.exception.sqlstate, "53200")
+
+    def test_values_are_those_of_python(self) -> None:
+        sql = """
+            SELECT NULL, true, 1, 18446744073709551615, 1.5, 'ä', X'00ff', DATE '0001-01-02', DATE '1969-12-31',
+                TIME '01:02:03.5', TIMESTAMP '1960-01-01 00:00:00.25', arrow_cast('2024-07-01T10:00:00Z', 'Timestamp(Microsecond, Some("+02:00"))'),
+                arrow_cast(-12.30, 'Decimal128(10, 2)'), [1, NULL], named_struct('a', 1, 'b', [2]),
+                arrow_cast('x', 'Dictionary(Int32, Utf8)'), map(['k'], [1])
+        """
+        summer = datetime.timezone(datetime.timedelta(hours=2))
+        expected = (
+            None, True, 1, 18446744073709551615, 1.5, "ä", b"\x00\xff", datetime.date(1, 1, 2), datetime.date(1969, 12, 31),
+            datetime.time(1, 2, 3, 500_000), datetime.datetime(1960, 1, 1, 0, 0, 0, 250_000),
+            datetime.datetime(2024, 7, 1, 12, tzinfo=summer), decimal.Decimal("-12.30"), [1, None], {"a": 1, "b": [2]},
+            "x", {"k": 1},
+        )  # fmt: skip
+        self.assertEqual(self.session.sql(sql).fetchall(), [expected])
+
+    def test_parameters_are_values(self) -> None:
+        for value in [
+            None, True, -5, 2**63, 1.5, "o'clock", b"\x00", datetime.date(2024, 2, 29), decimal.Decimal("-0.001"),
+            datetime.datetime(2024, 1, 1, 1, 2, 3), datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc),
+        ]:  # fmt: skip
+            for text, parameters in [("SELECT $1 AS v", [value]), ("SELECT $v AS v", {"v": value})]:
+                self.assertEqual(self.session.sql(text, parameters).fetchone(), (value,))
+        query = "SELECT count(*) FROM numbers WHERE key = $1 AND id < $2"
+        self.assertEqual(self.session.sql(query, (3, 100)).fetchone(), (10,))
+        marked = """SELECT '?', ? AS "?", count(*) FROM numbers -- ?\nWHERE key = ? AND 'ä?' = 'ä?' AND id < ?"""
+        self.assertEqual(self.session.sql(marked, ["ö", 3, 100]).fetchone(), ("?", "ö", 10))
+        with self.assertRaises(coscan.SqlError):
+            self.session.sql("SELECT ? + $1", [1])
+        for wrong in ["text", 5, [object()]]:
+            with self.assertRaises(TypeError):
+                self.session.sql(query, wrong)
+
+    def test_errors_say_what_to_do_next(self) -> None:
+        for text, kind, state in [
+            ("SELEC 1", coscan.SqlError, "42601"),
+            ("SELECT nothing FROM numbers", coscan.SqlError, "42703"),
+            ("SELECT * FROM nowhere", coscan.SqlError, "42P01"),
+        ]:
+            with self.assertRaises(kind) as raised:
+                self.session.sql(text)
+            self.assertEqual(raised.exception.sqlstate, state, text)
+        with self.assertRaises(coscan.DataError):
+            self.session.sql("SELECT 1 / (id - id) FROM numbers").fetchall()
+        self.assertEqual(self.session.sql("SELECT 1").fetchone(), (1,))
+
+    def test_other_statements_run_at_once(self) -> None:
+        self.session.sql("CREATE VIEW few AS SELECT * FROM numbers WHERE id < 5")
+        self.session.sql("SET coscan.weight = 3")
+        self.assertEqual(self.session.sql("SELECT count(*) FROM few").fetchone(), (5,))
+        self.assertEqual(self.session.sql("SHOW coscan.weight").fetchone(), ("coscan.weight", "3"))
+
+    def test_progress_is_that_of_the_scans(self) -> None:
+        result = self.session.sql("SELECT sum(id) FROM numbers")
+        self.assertEqual(result.progress, (0, 0))
+        result.collect()
+        done, needed = result.progress
+        self.assertGreater(needed, 0)
+        self.assertEqual(done, needed)
+
+    def test_progress_is_shown_where_somebody_sees_it(self) -> None:
+        entered, seen = threading.Event(), io.StringIO()
+
+        def progress() -> tuple[int, int]:
+            entered.set()
+            return (3, 12)
+
+        for chosen, line in [("1", "25%: 3 of 12 chunks"), ("0", "")]:
+            with unittest.mock.patch.dict(os.environ, COSCAN_PROGRESS=chosen), contextlib.redirect_stderr(seen):
+                with coscan.progress.Shown(progress):
+                    if chosen == "1":
+                        self.assertTrue(entered.wait(60))
+            self.assertIn(line, seen.getvalue())
+            seen.truncate(0)
+            seen.seek(0)
+
+    def test_shown_and_explained(self) -> None:
+        result = self.session.sql("SELECT '<b>' AS a, CAST(NULL AS INT) AS b")
+        page = result._repr_html_()
+        self.assertIn("&lt;b&gt;", page)
+        self.assertIn("<i>NULL</i>", page)
+        self.assertEqual(repr(result), "<coscan.Result: a Utf8, b Int32>")
+        counted = self.session.sql("SELECT count(*) FROM numbers WHERE id > 5")
+        self.assertIn("SharedScanExec", counted.explain())
+        self.assertIn("output_rows=", counted.explain(analyze=True))
+
+
+if __name__ == "__main__":
+    unittest.main()
