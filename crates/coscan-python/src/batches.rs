@@ -47,6 +47,14 @@ impl Batches {
         Ok(rows.get()?.next(py)?.map(Batch))
     }
 
+    /// Cancels the query, if it runs.
+    fn cancel(&self) -> PyResult<()> {
+        if let Source::Running(rows) = &*lock(&self.0) {
+            rows.get()?.cancel();
+        }
+        Ok(())
+    }
+
     /// The next batch for an event loop, in a tuple. If it is not there yet, returns `None`, and calls back when it may be.
     fn poll(&self, callback: Py<PyAny>) -> PyResult<Option<(Option<Batch>,)>> {
         let rows = match &mut *lock(&self.0) {
@@ -68,6 +76,17 @@ pub(crate) struct Batch(RecordBatch);
 impl Batch {
     fn __len__(&self) -> usize {
         self.0.num_rows()
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.0.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        let (rows, columns) = (self.0.num_rows(), self.0.num_columns());
+        format!("<coscan.Batch: {rows} rows of {columns} columns>")
     }
 
     /// The rows as tuples of Python's values.

@@ -57,7 +57,7 @@ pub(crate) fn reader(data: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader
     let Ok(export) = data.getattr("__arrow_c_stream__") else {
         let kind = data.get_type();
         return Err(PyTypeError::new_err(format!(
-            "a table is a path, a pattern, a URL, or data with `__arrow_c_stream__` (pyarrow, polars, pandas 2.2 …), not {kind}"
+            "a table is a path, a pattern, a URL, a list of these, or data with `__arrow_c_stream__` (pyarrow, polars, pandas 2.2 …), not {kind}"
         )));
     };
     let capsule = export.call0()?.cast_into::<PyCapsule>()?;

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use datafusion::error::Result as EngineResult;
+use coscan_server::queries::QueryError;
 use pyo3::prelude::*;
 
-use crate::errors::{cancelled, from_engine};
-use crate::incoming::Incoming;
+use crate::errors::{from_query, lost_query};
+use crate::incoming::{Incoming, Received};
 use crate::process::OfProcess;
 use crate::statement::{Kept, Statement};
 
 /// The rows of a result on their way into memory. Their query is cancelled when this is dropped.
 #[pyclass(frozen, module = "coscan._native")]
-pub(crate) struct Collecting(OfProcess<(Arc<Statement>, Incoming<EngineResult<Kept>>)>);
+pub(crate) struct Collecting(OfProcess<(Arc<Statement>, Incoming<Result<Kept, QueryError>>)>);
 
 impl Collecting {
     pub(crate) fn start(statement: &Arc<Statement>) -> PyResult<Self> {
-        let collected = statement.collect();
+        let read = statement.read(None);
         let rows = Incoming::start(|outgoing| async move {
-            outgoing.send(collected.await).await;
+            outgoing.send(read.await.map(|(kept, _)| kept)).await;
         })?;
         Ok(Self(OfProcess::new((Arc::clone(statement), rows))))
     }
@@ -32,10 +32,17 @@ impl Collecting {
         let (statement, rows) = self.0.get()?;
         match rows.poll(callback) {
             Poll::Pending => Ok(None),
-            Poll::Ready(Some(kept)) => {
-                Ok(Some(statement.keep(kept.map_err(from_engine)?).row_count()))
+            Poll::Ready(Received::Value(kept)) => {
+                let kept = kept.map_err(|error| from_query(&error))?;
+                Ok(Some(statement.keep(kept)?.row_count()))
             }
-            Poll::Ready(None) => Err(cancelled("the interpreter exits, or a thread has panicked")),
+            Poll::Ready(Received::End | Received::Lost) => Err(from_query(&lost_query())),
         }
+    }
+
+    /// Cancels the query.
+    fn cancel(&self) -> PyResult<()> {
+        self.0.get()?.1.cancel();
+        Ok(())
     }
 }

@@ -39,12 +39,13 @@ pub(crate) fn from_engine(error: DataFusionError) -> PyErr {
     from_query(&query_error(error))
 }
 
-fn from_query(error: &QueryError) -> PyErr {
+/// The exception of a query that has failed.
+pub(crate) fn from_query(error: &QueryError) -> PyErr {
     let text = error.text.clone();
     let exception = match error.kind {
         ErrorKind::Memory | ErrorKind::Busy | ErrorKind::Conflict => ResourceError::new_err(text),
         ErrorKind::Storage => StoreError::new_err(text),
-        ErrorKind::DivisionByZero => DataError::new_err(text),
+        ErrorKind::DivisionByZero | ErrorKind::InvalidValue => DataError::new_err(text),
         ErrorKind::Cancelled | ErrorKind::TimedOut | ErrorKind::Stopping => {
             Cancelled::new_err(text)
         }
@@ -67,8 +68,22 @@ pub(crate) fn from_any(error: Box<dyn StdError + Send + Sync>) -> PyErr {
     }
 }
 
-pub(crate) fn cancelled(text: &str) -> PyErr {
-    Cancelled::new_err(text.to_owned())
+/// The error of a query that its own process has cancelled.
+pub(crate) fn cancelled_query() -> QueryError {
+    QueryError::new(ErrorKind::Cancelled, "the query was cancelled")
+}
+
+/// The error of a query whose task is gone.
+pub(crate) fn lost_query() -> QueryError {
+    QueryError::new(
+        ErrorKind::Cancelled,
+        "the query was cut off: the interpreter exits, or a thread of the query has panicked",
+    )
+}
+
+/// The exception of a statement or call that is wrong.
+pub(crate) fn wrong(kind: ErrorKind, text: impl Into<String>) -> PyErr {
+    from_query(&QueryError::new(kind, text))
 }
 
 fn with_state(exception: PyErr, state: &str) -> PyErr {

@@ -1,6 +1,7 @@
 //! Values on their way from a task to Python. The task fills a short queue. Whoever takes from it only waits for that, so it may
 //! be any thread, with the interpreter or without, or an event loop.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -13,17 +14,28 @@ use crate::process::{self, STEP, Task, lock};
 /// The values that wait in the queue at most.
 const QUEUE: usize = 2;
 
-type Queued<T> = (T, OwnedSemaphorePermit);
+/// A value, or the end of all.
+type Queued<T> = Option<(T, OwnedSemaphorePermit)>;
 
 /// The callback of an event loop that waits.
 type Waiting = Arc<Mutex<Option<Py<PyAny>>>>;
+
+/// What comes of a task.
+pub(crate) enum Received<T> {
+    Value(T),
+    /// The task has sent all values.
+    End,
+    /// The task was cancelled, or has panicked.
+    Lost,
+}
 
 /// Values that a task sends. It is cancelled when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Incoming<T> {
     queue: Mutex<Receiver<Queued<T>>>,
+    has_ended: AtomicBool,
     waiting: Waiting,
-    _task: Task,
+    task: Task,
 }
 
 /// The end of the task.
@@ -35,45 +47,64 @@ pub(crate) struct Outgoing<T> {
 }
 
 impl<T: Send + 'static> Incoming<T> {
-    /// Starts a task.
-    pub(crate) fn start<F>(run: impl FnOnce(Outgoing<T>) -> F) -> PyResult<Self>
+    /// Starts a task, which has sent all values when it ends.
+    pub(crate) fn start<F>(run: impl FnOnce(Arc<Outgoing<T>>) -> F) -> PyResult<Self>
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let (sender, queue) = mpsc::channel();
         let waiting = Waiting::default();
-        let outgoing = Outgoing {
+        let outgoing = Arc::new(Outgoing {
             sender: Some(sender),
             places: Arc::new(Semaphore::new(QUEUE)),
             waiting: Arc::clone(&waiting),
-        };
-        let task = process::spawn(run(outgoing))?;
-        Ok(Self { queue: Mutex::new(queue), waiting, _task: task })
+        });
+        let sent = run(Arc::clone(&outgoing));
+        let task = process::spawn(async move {
+            sent.await;
+            outgoing.end();
+        })?;
+        Ok(Self { queue: Mutex::new(queue), has_ended: AtomicBool::new(false), waiting, task })
     }
 
     /// The next value, for a thread with the interpreter. Ctrl-C raises `KeyboardInterrupt`.
-    pub(crate) fn next(&self, py: Python<'_>) -> PyResult<Option<T>> {
-        Ok(process::receive(py, &self.queue)?.map(|(value, _)| value))
+    pub(crate) fn next(&self, py: Python<'_>) -> PyResult<Received<T>> {
+        process::receive(py, &self.queue).map(|received| self.received(received))
     }
 
     /// The next value if it comes soon, for a thread without the interpreter.
-    pub(crate) fn next_soon(&self) -> Poll<Option<T>> {
+    pub(crate) fn next_soon(&self) -> Poll<Received<T>> {
         match lock(&self.queue).recv_timeout(STEP) {
-            Ok((value, _)) => Poll::Ready(Some(value)),
-            Err(RecvTimeoutError::Disconnected) => Poll::Ready(None),
+            Ok(queued) => Poll::Ready(self.received(Some(queued))),
+            Err(RecvTimeoutError::Disconnected) => Poll::Ready(self.received(None)),
             Err(RecvTimeoutError::Timeout) => Poll::Pending,
         }
     }
 
     /// The next value if it is there, for an event loop. If it is not, `callback` is called when it may be.
-    pub(crate) fn poll(&self, callback: Py<PyAny>) -> Poll<Option<T>> {
+    pub(crate) fn poll(&self, callback: Py<PyAny>) -> Poll<Received<T>> {
         // This comes first, or a value that comes now would wake nobody.
         *lock(&self.waiting) = Some(callback);
         match lock(&self.queue).try_recv() {
-            Ok((value, _)) => Poll::Ready(Some(value)),
-            Err(TryRecvError::Disconnected) => Poll::Ready(None),
+            Ok(queued) => Poll::Ready(self.received(Some(queued))),
+            Err(TryRecvError::Disconnected) => Poll::Ready(self.received(None)),
             Err(TryRecvError::Empty) => Poll::Pending,
         }
+    }
+
+    /// Cancels the task.
+    pub(crate) fn cancel(&self) {
+        self.task.cancel();
+    }
+
+    /// What was received: `None` once the task sends nothing any more.
+    fn received(&self, received: Option<Queued<T>>) -> Received<T> {
+        match received {
+            Some(Some((value, _))) => return Received::Value(value),
+            Some(None) => self.has_ended.store(true, Ordering::Relaxed),
+            None => {}
+        }
+        if self.has_ended.load(Ordering::Relaxed) { Received::End } else { Received::Lost }
     }
 }
 
@@ -82,9 +113,13 @@ impl<T> Outgoing<T> {
     pub(crate) async fn send(&self, value: T) -> bool {
         let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return false };
         let is_sent =
-            self.sender.as_ref().is_some_and(|sender| sender.send((value, place)).is_ok());
+            self.sender.as_ref().is_some_and(|sender| sender.send(Some((value, place))).is_ok());
         self.wake();
         is_sent
+    }
+
+    fn end(&self) {
+        let _nobody_waits = self.sender.as_ref().map(|sender| sender.send(None));
     }
 
     fn wake(&self) {

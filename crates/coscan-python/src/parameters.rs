@@ -3,36 +3,67 @@
 use std::borrow::Cow;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::common::{ParamValues, ScalarValue, plan_err};
+use datafusion::error::Result as EngineResult;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PySequence, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyMapping, PySequence, PyString, PyType};
 
 use crate::errors::{DataError, SqlError};
 
-/// The parameters in a list or tuple, or in a dict.
+/// The parameters in a list, a tuple or another sequence, or in a dict or another mapping.
 ///
 /// # Errors
 /// If it is neither, or SQL has no type for a value.
 pub(crate) fn all(given: &Bound<'_, PyAny>) -> PyResult<ParamValues> {
-    if let Ok(named) = given.cast::<PyDict>() {
-        let value = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            PyResult::Ok((name.extract::<String>()?, parameter(&value)?))
+    if let Ok(named) = given.cast::<PyMapping>() {
+        let value = |item: Bound<'_, PyAny>| {
+            let (name, value) = item.extract::<(String, Bound<'_, PyAny>)>()?;
+            PyResult::Ok((name, parameter(&value)?))
         };
-        let named: Vec<_> = named.iter().map(value).collect::<PyResult<_>>()?;
+        let named: Vec<_> = named.items()?.iter().map(value).collect::<PyResult<_>>()?;
         return Ok(ParamValues::from(named));
     }
-    if given.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("parameters are a list, a tuple or a dict"));
+    let is_text = given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>();
+    match given.cast::<PySequence>() {
+        Ok(listed) if !is_text => {
+            let value = |value: PyResult<Bound<'_, PyAny>>| parameter(&value?);
+            let listed: Vec<_> = listed.try_iter()?.map(value).collect::<PyResult<_>>()?;
+            Ok(ParamValues::from(listed))
+        }
+        _ => Err(PyTypeError::new_err("parameters are a list, a tuple or a dict")),
     }
-    let Ok(listed) = given.cast::<PySequence>() else {
-        return Err(PyTypeError::new_err("parameters are a list, a tuple or a dict"));
-    };
-    let value = |value: PyResult<Bound<'_, PyAny>>| parameter(&value?);
-    let listed: Vec<_> = listed.try_iter()?.map(value).collect::<PyResult<_>>()?;
-    Ok(ParamValues::from(listed))
+}
+
+/// Refuses parameters that a statement does not have.
+///
+/// # Errors
+/// If there are some.
+pub(crate) fn check(given: &ParamValues, plan: &LogicalPlan) -> EngineResult<()> {
+    let known = plan.get_parameter_names()?;
+    match given {
+        ParamValues::List(values) => {
+            let wanted = known.iter().filter_map(|name| name.strip_prefix('$')?.parse().ok());
+            let wanted: usize = wanted.max().unwrap_or_default();
+            if values.len() > wanted {
+                return plan_err!(
+                    "{} parameters were given, and the statement has {wanted}",
+                    values.len()
+                );
+            }
+        }
+        ParamValues::Map(values) => {
+            let unknown = values.keys().find(|name| !known.contains(&format!("${name}")));
+            if let Some(name) = unknown {
+                return plan_err!("the statement has no parameter ${name}");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A statement with `$1`, `$2` … instead of each `?`.
@@ -79,40 +110,72 @@ pub(crate) fn numbered(sql: &str) -> PyResult<Cow<'_, str>> {
 /// # Errors
 /// If SQL has no type for the value.
 fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
-    let kind = value.get_type().name()?.to_string();
-    Ok(match kind.as_str() {
-        "NoneType" => ScalarValue::Null,
-        "bool" => ScalarValue::Boolean(Some(value.extract()?)),
-        "int" => match value.extract::<i64>() {
-            Ok(number) => ScalarValue::Int64(Some(number)),
-            Err(_) => ScalarValue::UInt64(Some(value.extract()?)),
-        },
-        "float" => ScalarValue::Float64(Some(value.extract()?)),
-        "str" => ScalarValue::Utf8View(Some(value.extract()?)),
-        "bytes" => ScalarValue::BinaryView(Some(value.extract()?)),
-        "date" => text(value, "isoformat", &DataType::Date32)?,
-        "time" => text(value, "isoformat", &DataType::Time64(TimeUnit::Microsecond))?,
-        "datetime" => {
-            let is_local = value.getattr("tzinfo")?.is_none();
-            let zone = (!is_local).then(|| "+00:00".into());
-            text(value, "isoformat", &DataType::Timestamp(TimeUnit::Microsecond, zone))?
+    let py = value.py();
+    let is = |class: &PyOnceLock<Py<PyType>>, module, name| {
+        value.is_instance(class.import(py, module, name)?)
+    };
+    if value.is_none() {
+        return Ok(ScalarValue::Null);
+    }
+    // A bool is an int, too, and a datetime a date.
+    if value.is_instance_of::<PyBool>() {
+        return Ok(ScalarValue::Boolean(Some(value.extract()?)));
+    }
+    if value.is_instance_of::<PyInt>() {
+        if let Ok(number) = value.extract::<i64>() {
+            return Ok(ScalarValue::Int64(Some(number)));
         }
-        "Decimal" => {
-            let text: String = value.call_method1("__format__", ("f",))?.extract()?;
-            let digits = text.bytes().filter(u8::is_ascii_digit).count().max(1);
-            let scale = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-            let (Ok(precision @ ..=38), Ok(scale)) = (u8::try_from(digits), i8::try_from(scale))
-            else {
-                return Err(DataError::new_err(format!("{text} has more than 38 digits")));
-            };
-            parsed(&text, &DataType::Decimal128(precision, scale))?
+        let too_long = |_| DataError::new_err(format!("{value} has more than 64 bits"));
+        return Ok(ScalarValue::UInt64(Some(value.extract().map_err(too_long)?)));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(ScalarValue::Float64(Some(value.extract()?)));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(ScalarValue::Utf8View(Some(value.extract()?)));
+    }
+    if value.is_instance_of::<PyBytes>() {
+        return Ok(ScalarValue::BinaryView(Some(value.extract()?)));
+    }
+    if is(&DATETIME, "datetime", "datetime")? {
+        let zone = (!value.getattr("tzinfo")?.is_none()).then(|| "+00:00".into());
+        return text(value, "isoformat", &DataType::Timestamp(TimeUnit::Microsecond, zone));
+    }
+    if is(&DATE, "datetime", "date")? {
+        return text(value, "isoformat", &DataType::Date32);
+    }
+    if is(&TIME, "datetime", "time")? {
+        return text(value, "isoformat", &DataType::Time64(TimeUnit::Microsecond));
+    }
+    if is(&DECIMAL, "decimal", "Decimal")? {
+        return decimal(value);
+    }
+    let kind = value.get_type();
+    if kind.module()?.to_str()? == "numpy" && value.hasattr("item")? {
+        let item = value.call_method0("item")?;
+        if !item.get_type().is(&kind) {
+            return parameter(&item);
         }
-        _ => {
-            return Err(PyTypeError::new_err(format!(
-                "a parameter is None, a bool, int, float, str, bytes, date, time, datetime or Decimal, not {kind}"
-            )));
-        }
-    })
+    }
+    Err(PyTypeError::new_err(format!(
+        "a parameter is None, a bool, int, float, str, bytes, date, time, datetime or Decimal, not {}",
+        kind.name()?
+    )))
+}
+
+static DATETIME: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static DATE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static TIME: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn decimal(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
+    let text: String = value.call_method1("__format__", ("f",))?.extract()?;
+    let digits = text.bytes().filter(u8::is_ascii_digit).count().max(1);
+    let scale = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let (Ok(precision @ ..=38), Ok(scale)) = (u8::try_from(digits), i8::try_from(scale)) else {
+        return Err(DataError::new_err("a Decimal has at most 38 digits"));
+    };
+    parsed(&text, &DataType::Decimal128(precision, scale))
 }
 
 fn text(value: &Bound<'_, PyAny>, method: &str, to: &DataType) -> PyResult<ScalarValue> {

@@ -1,6 +1,6 @@
 //! Plans of the Python package `datafusion`, and rows of those that cannot be executed here.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
@@ -15,7 +15,6 @@ use datafusion_proto::bytes::logical_plan_from_bytes;
 use pyo3::prelude::*;
 
 use crate::capsules;
-use crate::process::lock;
 
 /// The reason why a plan is not executed here.
 pub(crate) enum PlanError {
@@ -33,13 +32,13 @@ pub(crate) async fn decoded(context: &SessionContext, plan: &[u8]) -> Result<Dat
     Ok(query)
 }
 
-/// The rows of an object of Python, which gives them once.
+/// The rows of an object of Python, which computes them for each execution.
 pub(crate) fn foreign(
     context: &SessionContext,
     schema: &SchemaRef,
     rows: Py<PyAny>,
 ) -> EngineResult<DataFrame> {
-    let rows = Foreign { schema: Arc::clone(schema), rows: Mutex::new(Some(rows)) };
+    let rows = Foreign { schema: Arc::clone(schema), rows: Arc::new(rows) };
     let table = StreamingTable::try_new(Arc::clone(schema), vec![Arc::new(rows)])?;
     context.read_table(Arc::new(table))
 }
@@ -47,7 +46,7 @@ pub(crate) fn foreign(
 #[derive(Debug)]
 struct Foreign {
     schema: SchemaRef,
-    rows: Mutex<Option<Py<PyAny>>>,
+    rows: Arc<Py<PyAny>>,
 }
 
 impl PartitionStream for Foreign {
@@ -56,13 +55,10 @@ impl PartitionStream for Foreign {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let rows = lock(&self.rows).take();
+        let rows = Arc::clone(&self.rows);
         let mut output = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), 2);
         let sender = output.tx();
         output.spawn_blocking(move || {
-            let Some(rows) = rows else {
-                return Err(DataFusionError::Execution("these rows are read once".to_owned()));
-            };
             // Whoever asked for the rows waits without the interpreter.
             let reader = Python::try_attach(|py| capsules::reader(rows.bind(py)));
             let Some(reader) = reader else { return Ok(()) };

@@ -5,7 +5,7 @@ use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -144,9 +144,15 @@ impl<T> Drop for OfProcess<T> {
 #[derive(Debug)]
 pub(crate) struct Task(JoinHandle<()>);
 
+impl Task {
+    pub(crate) fn cancel(&self) {
+        self.0.abort();
+    }
+}
+
 impl Drop for Task {
     fn drop(&mut self) {
-        self.0.abort();
+        self.cancel();
     }
 }
 
@@ -172,7 +178,7 @@ pub(crate) fn wait<T: Send + 'static>(
         let _nobody_waits = sender.send(future.await);
     })?;
     let received = receive(py, &Mutex::new(receiver))?;
-    received.ok_or_else(|| errors::cancelled("the interpreter exits, or a thread has panicked"))
+    received.ok_or_else(|| errors::from_query(&errors::lost_query()))
 }
 
 /// Receives a value, or `None` if none will come. Ctrl-C raises `KeyboardInterrupt`.
@@ -185,6 +191,23 @@ pub(crate) fn receive<T: Send>(
             Ok(value) => return Ok(Some(value)),
             Err(RecvTimeoutError::Disconnected) => return Ok(None),
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+        }
+    }
+}
+
+/// Locks something that others hold while they wait. Ctrl-C raises `KeyboardInterrupt`.
+pub(crate) fn lock_when_free<'a>(
+    py: Python<'_>,
+    mutex: &'a Mutex<()>,
+) -> PyResult<MutexGuard<'a, ()>> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Ok(guard),
+            Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+                py.check_signals()?;
+            }
         }
     }
 }

@@ -12,11 +12,14 @@ use pyo3::types::{PyCapsule, PyList};
 use crate::batches::Batches;
 use crate::capsules;
 use crate::collecting::Collecting;
-use crate::errors::{self, from_engine};
+use crate::errors::{from_arrow, from_engine, from_query};
 use crate::process::{OfProcess, wait};
-use crate::statement::{Kept, Statement};
+use crate::statement::{Kept, Statement, gone};
 use crate::stream::Reader;
 use crate::texts;
+
+/// The number of rows that are read to show the first ones. A result with fewer is kept, so that it need not run again.
+const FEW_ROWS: usize = 10_000;
 
 /// The rows of a statement, which runs when they are first asked for.
 #[pyclass(frozen, module = "coscan._native")]
@@ -29,7 +32,10 @@ pub(crate) struct Result {
 
 impl Result {
     pub(crate) fn new(query: DataFrame) -> Self {
-        let statement = Statement::new(query);
+        Self::of(Statement::new(query))
+    }
+
+    pub(crate) fn of(statement: Statement) -> Self {
         let schema = Arc::clone(statement.schema());
         Self { schema, statement: OfProcess::new(Arc::new(statement)), note: None }
     }
@@ -42,11 +48,34 @@ impl Result {
     /// All rows, which stay in memory.
     fn kept(&self, py: Python<'_>) -> PyResult<Arc<Kept>> {
         let statement = self.statement.get()?;
-        statement.check_not_gone()?;
-        match statement.kept() {
-            Some(kept) => Ok(kept),
-            None => Ok(statement.keep(wait(py, statement.collect())?.map_err(from_engine)?)),
+        if statement.is_gone() {
+            return Err(gone());
         }
+        if let Some(kept) = statement.kept() {
+            return Ok(kept);
+        }
+        let (kept, _) = wait(py, statement.read(None))?.map_err(|error| from_query(&error))?;
+        statement.keep(kept)
+    }
+
+    /// The first rows in at least one batch, and the number of rows if it is known. Keeps all rows if they are few.
+    fn first_rows(
+        &self,
+        py: Python<'_>,
+        rows_max: usize,
+    ) -> PyResult<(Vec<RecordBatch>, Option<usize>)> {
+        let statement = self.statement.get()?;
+        if let Some(kept) = statement.kept() {
+            return Ok((self.cut(&kept, rows_max), Some(kept.row_count())));
+        }
+        let read = statement.read(Some(rows_max.max(FEW_ROWS)));
+        let (rows, is_all) = wait(py, read)?.map_err(|error| from_query(&error))?;
+        let (first, count) = (self.cut(&rows, rows_max), rows.row_count());
+        if is_all && !statement.is_gone() {
+            // Whoever has read them meanwhile did so without this.
+            let _kept = statement.keep(rows);
+        }
+        Ok((first, is_all.then_some(count)))
     }
 }
 
@@ -72,11 +101,30 @@ impl Result {
     /// Does the same while an event loop goes on. Returns `None` if the rows are in memory.
     fn keep_soon(&self) -> PyResult<Option<Collecting>> {
         let statement = self.statement.get()?;
-        statement.check_not_gone()?;
+        if statement.is_gone() {
+            return Err(gone());
+        }
         match statement.kept() {
             Some(_) => Ok(None),
             None => Collecting::start(statement).map(Some),
         }
+    }
+
+    /// The number of rows, if all are in memory.
+    #[getter]
+    fn row_count(&self) -> PyResult<Option<usize>> {
+        Ok(self.statement.get()?.kept().map(|kept| kept.row_count()))
+    }
+
+    /// The error of the rows that were handed over, if they have one.
+    fn failure(&self) -> PyResult<Option<PyErr>> {
+        Ok(self.statement.get()?.failure())
+    }
+
+    /// Cancels the statement, whoever waits for it.
+    fn cancel(&self) -> PyResult<()> {
+        self.statement.get()?.cancel();
+        Ok(())
     }
 
     /// The chunks that the running statement is done with, and those that it needs as far as it knows.
@@ -104,7 +152,7 @@ impl Result {
                 RecordBatchIterator::new(batches, Arc::clone(&self.schema)),
             );
         }
-        capsules::stream(py, Reader::new(OfProcess::new(statement.taken()?))?)
+        capsules::stream(py, Reader::new(statement.taken()?))
     }
 
     /// The batches of rows, each once.
@@ -129,29 +177,36 @@ impl Result {
         let rows = wait(py, explained)?.map_err(from_engine)?;
         let plans = rows.iter().map(|rows| texts::texts(rows.column(1)));
         let plans = plans.collect::<PyResult<Vec<_>>>()?.concat();
-        Ok(self.note.iter().chain(&plans).map(String::as_str).collect::<Vec<_>>().join("\n"))
+        Ok(self
+            .note
+            .iter()
+            .chain(plans.iter().flatten())
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join("\n"))
     }
 
-    /// The first rows as a table of text, and the number of rows in all. Keeps all rows.
-    fn text(&self, py: Python<'_>, rows_max: usize) -> PyResult<(String, usize)> {
-        let kept = self.kept(py)?;
-        let table = pretty_format_batches(&self.first_rows(&kept, rows_max));
-        let table = table.map_err(|error| errors::from_any(Box::new(error)))?;
-        Ok((table.to_string(), kept.row_count()))
+    /// The first rows as a table of text, and the number of rows if it is known.
+    fn first_as_table(&self, py: Python<'_>, rows_max: usize) -> PyResult<(String, Option<usize>)> {
+        let (first, count) = self.first_rows(py, rows_max)?;
+        Ok((pretty_format_batches(&first).map_err(from_arrow)?.to_string(), count))
     }
 
-    /// The first rows as tuples of texts, NULL as `None`. Keeps all rows.
-    fn texts(&self, py: Python<'_>, rows_max: usize) -> PyResult<Vec<Vec<Option<String>>>> {
-        let kept = self.kept(py)?;
-        let first = self.first_rows(&kept, rows_max);
-        let rows = first.iter().map(texts::rows);
-        Ok(rows.collect::<PyResult<Vec<_>>>()?.concat())
+    /// The first rows as texts, NULL as `None`, and the number of rows if it is known.
+    fn first_as_texts(
+        &self,
+        py: Python<'_>,
+        rows_max: usize,
+    ) -> PyResult<(Vec<Vec<Option<String>>>, Option<usize>)> {
+        let (first, count) = self.first_rows(py, rows_max)?;
+        let rows = first.iter().map(texts::rows).collect::<PyResult<Vec<_>>>()?;
+        Ok((rows.concat(), count))
     }
 }
 
 impl Result {
-    /// The first rows, in at least one batch.
-    fn first_rows(&self, kept: &Kept, rows_max: usize) -> Vec<RecordBatch> {
+    /// The first of these rows, in at least one batch.
+    fn cut(&self, kept: &Kept, rows_max: usize) -> Vec<RecordBatch> {
         let mut left = rows_max;
         let mut first = Vec::new();
         for batch in kept.batches() {

@@ -45,7 +45,7 @@ impl Settings {
             ("http", self.http, &mut config.listen.http),
         ] {
             let Some(given) = given else { continue };
-            let parsed = given.parse().map_err(|_| {
+            let parsed = given.replace("localhost:", "127.0.0.1:").parse().map_err(|_| {
                 PyValueError::new_err(format!(
                     "{name} is an address such as 127.0.0.1:0, not {given}"
                 ))
@@ -90,6 +90,12 @@ impl Server {
     #[getter]
     fn addresses(&self) -> [Option<String>; 3] {
         self.addresses.map(|address| address.map(|address| address.to_string()))
+    }
+
+    /// Whether it has not been stopped.
+    #[getter]
+    fn is_running(&self) -> PyResult<bool> {
+        Ok(lock(self.server.get()?).is_some())
     }
 
     /// Stops the server. Queries that still run after these seconds are cancelled. Returns whether some were.

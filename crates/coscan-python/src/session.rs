@@ -8,21 +8,22 @@ use arrow::datatypes::Schema;
 use coscan_cli::{Prepared, Session as SqlSession};
 use coscan_core::PolicyKind;
 use coscan_runtime::usable_memory_bytes;
+use coscan_server::queries::ErrorKind;
 use coscan_server::query_error;
 use datafusion::common::{ParamValues, TableReference};
-use datafusion::dataframe::DataFrame;
 use datafusion::error::Result as EngineResult;
 use datafusion::logical_expr::LogicalPlan;
 use futures::TryStreamExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::PyMapping;
 
-use crate::errors::{Error, from_any, from_engine};
+use crate::errors::{from_any, from_engine, wrong};
 use crate::plans::PlanError;
 use crate::process::{OfProcess, wait};
 use crate::result::Result;
 use crate::server::{Server, Settings};
+use crate::statement::Statement;
 use crate::tables::Table;
 use crate::{capsules, parameters, plans, tables};
 
@@ -42,8 +43,8 @@ impl Session {
         let policy = match policy {
             None => PolicyKind::Relevance,
             Some(name) => name
-                .parse()
-                .map_err(|error| PyValueError::new_err(format!("{name} is no policy: {error}")))?,
+                .parse::<PolicyKind>()
+                .map_err(|error| PyValueError::new_err(error.to_string()))?,
         };
         let default = || (usable_memory_bytes().unwrap_or_default() / 4).max(MEMORY_BYTES_MIN);
         let memory = memory.unwrap_or_else(default);
@@ -82,17 +83,23 @@ impl Session {
         parameters: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Result> {
         let session = Arc::clone(self.0.get()?);
-        let is_listed = parameters.as_ref().is_some_and(|given| !given.is_instance_of::<PyDict>());
+        let is_listed = parameters.as_ref().is_some_and(|given| given.cast::<PyMapping>().is_err());
         let text = if is_listed { parameters::numbered(&text)?.into_owned() } else { text };
         let parameters = parameters.map(|given| parameters::all(&given)).transpose()?;
         let run = async move { query(&session, &text, parameters).await };
-        wait(py, run)?.map(Result::new).map_err(from_engine)
+        wait(py, run)?.map(Result::of).map_err(from_engine)
     }
 
     /// Adds a table of files.
-    fn register_files(&self, py: Python<'_>, name: String, locations: Vec<String>) -> PyResult<()> {
+    fn register_files(
+        &self,
+        py: Python<'_>,
+        name: String,
+        locations: Vec<String>,
+        options: Vec<(String, String)>,
+    ) -> PyResult<()> {
         let session = Arc::clone(self.0.get()?);
-        wait(py, async move { tables::add_files(&session, &name, &locations).await })?
+        wait(py, async move { tables::add_files(&session, &name, &locations, &options).await })?
             .map_err(from_engine)
     }
 
@@ -100,7 +107,7 @@ impl Session {
     fn register_data(&self, py: Python<'_>, name: &str, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let context = self.0.get()?.context();
         let table = tables::of_data(py, data)?;
-        context.register_table(TableReference::bare(name), table).map(drop).map_err(from_engine)
+        tables::replace(context, name, table).map_err(from_engine)
     }
 
     /// Plans a scan of a table or of files.
@@ -171,7 +178,7 @@ impl Session {
         let removed = self.0.get()?.context().deregister_table(TableReference::bare(name));
         match removed.map_err(from_engine)? {
             Some(_) => Ok(()),
-            None => Err(Error::new_err(format!("there is no table {name}"))),
+            None => Err(wrong(ErrorKind::UnknownTable, format!("there is no table {name}"))),
         }
     }
 }
@@ -181,7 +188,7 @@ async fn query(
     session: &SqlSession,
     text: &str,
     parameters: Option<ParamValues>,
-) -> EngineResult<DataFrame> {
+) -> EngineResult<Statement> {
     let context = session.context();
     let plan = match session.prepare(text).await? {
         Prepared::Plan(plan) => plan,
@@ -190,11 +197,14 @@ async fn query(
                 Some(rows) => rows.try_collect().await?,
                 None => vec![RecordBatch::new_empty(Arc::new(Schema::empty()))],
             };
-            return context.read_batches(batches);
+            return Statement::executed(context.read_batches(batches.clone())?, batches);
         }
     };
     let plan = match parameters {
-        Some(parameters) => plan.with_param_values(parameters)?,
+        Some(parameters) => {
+            parameters::check(&parameters, &plan)?;
+            plan.with_param_values(parameters)?
+        }
         None => plan,
     };
     let is_query = !matches!(
@@ -208,12 +218,12 @@ async fn query(
     if is_query {
         // Says now what is wrong.
         query.clone().create_physical_plan().await?;
-        return Ok(query);
+        return Ok(Statement::new(query));
     }
     let schema = Arc::clone(query.schema().inner());
     let mut batches = query.collect().await?;
     if batches.is_empty() {
         batches.push(RecordBatch::new_empty(schema));
     }
-    context.read_batches(batches)
+    Statement::executed(context.read_batches(batches.clone())?, batches)
 }

@@ -5,18 +5,21 @@ use std::sync::{Arc, Mutex};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use coscan_datafusion::{ScanCounters, slice_bytes};
+use coscan_server::queries::{ErrorKind, QueryError};
+use coscan_server::query_error;
 use datafusion::dataframe::DataFrame;
-use datafusion::error::Result as EngineResult;
+use datafusion::error::{DataFusionError, Result as EngineResult};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use tokio_util::sync::CancellationToken;
 
-use crate::errors::Error;
-use crate::process::lock;
-use crate::stream::Rows;
+use crate::errors::{self, Error};
+use crate::process::{lock, lock_when_free};
+use crate::stream::{Failure, Rows};
 use crate::values;
 
 /// A statement, and what has become of its rows.
@@ -26,17 +29,22 @@ pub(crate) struct Statement {
     state: Mutex<State>,
     /// The counters of its last execution.
     counters: Arc<Mutex<ScanCounters>>,
+    /// The error of its rows, if they have one.
+    failure: Failure,
+    cancelled: CancellationToken,
+    /// Held by whoever fetches.
+    fetching: Mutex<()>,
 }
 
 /// What has become of the rows.
 enum State {
-    /// The statement has not run.
+    /// Nobody has them.
     Planned,
-    /// It runs, and rows are fetched.
+    /// They are fetched.
     Fetched(Arc<Fetch>),
-    /// All rows are in memory. The number of rows that were fetched.
+    /// All are in memory. The number of rows that were fetched.
     Kept(Arc<Kept>, usize),
-    /// The rows went to one consumer.
+    /// They went to one consumer.
     Gone,
 }
 
@@ -55,8 +63,24 @@ pub(crate) struct Kept {
 
 impl Statement {
     pub(crate) fn new(query: DataFrame) -> Self {
-        let schema = Arc::clone(query.schema().inner());
-        Self { query, schema, state: Mutex::new(State::Planned), counters: Arc::default() }
+        Self {
+            schema: Arc::clone(query.schema().inner()),
+            query,
+            state: Mutex::new(State::Planned),
+            counters: Arc::default(),
+            failure: Failure::default(),
+            cancelled: CancellationToken::new(),
+            fetching: Mutex::new(()),
+        }
+    }
+
+    /// One that was executed.
+    pub(crate) fn executed(query: DataFrame, batches: Vec<RecordBatch>) -> EngineResult<Self> {
+        let memory = reservation(&query);
+        batches.iter().try_for_each(|batch| memory.try_grow(slice_bytes(batch)))?;
+        let statement = Self::new(query);
+        *lock(&statement.state) = State::Kept(Arc::new(Kept { batches, _memory: memory }), 0);
+        Ok(statement)
     }
 
     pub(crate) fn query(&self) -> &DataFrame {
@@ -73,6 +97,16 @@ impl Statement {
         (progress.done, progress.needed)
     }
 
+    /// The error of the rows that were handed over, if they have one.
+    pub(crate) fn failure(&self) -> Option<PyErr> {
+        lock(&self.failure).as_ref().map(errors::from_query)
+    }
+
+    /// Ends all executions, also those to come.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.cancel();
+    }
+
     /// The rows of an execution.
     fn execute(
         &self,
@@ -87,7 +121,8 @@ impl Statement {
     }
 
     fn start(&self) -> PyResult<Rows> {
-        Rows::start(Arc::clone(&self.schema), self.execute())
+        let (schema, failure) = (Arc::clone(&self.schema), Arc::clone(&self.failure));
+        Rows::start(schema, self.execute(), failure, self.cancelled.clone())
     }
 
     /// Starts the statement for one consumer.
@@ -113,12 +148,9 @@ impl Statement {
         }
     }
 
-    /// Refuses rows that were read without being kept.
-    pub(crate) fn check_not_gone(&self) -> PyResult<()> {
-        match &*lock(&self.state) {
-            State::Planned | State::Kept(..) => Ok(()),
-            State::Fetched(_) | State::Gone => Err(gone()),
-        }
+    /// Whether rows were read without being kept.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(&*lock(&self.state), State::Fetched(_) | State::Gone)
     }
 
     /// The next rows, at most this number, as tuples of Python's values. They are fetched once.
@@ -127,6 +159,8 @@ impl Statement {
         py: Python<'py>,
         rows_max: usize,
     ) -> PyResult<Bound<'py, PyList>> {
+        // Each row once, whichever threads fetch.
+        let _fetching = lock_when_free(py, &self.fetching)?;
         let fetch = {
             let mut state = lock(&self.state);
             match &mut *state {
@@ -136,45 +170,77 @@ impl Statement {
                     *state = State::Fetched(Arc::clone(&fetch));
                     fetch
                 }
-                State::Fetched(fetch) => Arc::clone(fetch),
+                State::Fetched(fetch) => {
+                    if let Some(failure) = self.failure() {
+                        return Err(failure);
+                    }
+                    Arc::clone(fetch)
+                }
                 State::Kept(kept, fetched) => {
-                    let kept = Arc::clone(kept);
-                    let first = *fetched;
-                    *fetched = first.saturating_add(rows_max).min(kept.row_count());
+                    let (kept, first) = (Arc::clone(kept), *fetched);
                     drop(state);
-                    return values::rows_of(py, &kept.batches, first, rows_max);
+                    let rows = values::rows_of(py, &kept.batches, first, rows_max)?;
+                    if let State::Kept(_, fetched) = &mut *lock(&self.state) {
+                        *fetched = first + rows.len();
+                    }
+                    return Ok(rows);
                 }
                 State::Gone => return Err(gone()),
             }
         };
-        fetch.rows(py, rows_max)
+        let rows = fetch.rows(py, rows_max);
+        if rows.is_err() {
+            // The rows of this call are lost. What follows them must not look like all that there is.
+            let lost = "the rows are lost: a call that fetched them has failed, or was interrupted";
+            let lost = || QueryError::new(ErrorKind::Cancelled, lost);
+            lock(&self.failure).get_or_insert_with(lost);
+            fetch.rows.cancel();
+        }
+        rows
     }
 
-    /// All rows, in memory.
-    pub(crate) fn collect(&self) -> impl Future<Output = EngineResult<Kept>> + Send + 'static {
+    /// Reads rows into memory: all, or more than `rows_max` of them. Returns whether they are all.
+    pub(crate) fn read(
+        &self,
+        rows_max: Option<usize>,
+    ) -> impl Future<Output = Result<(Kept, bool), QueryError>> + Send + 'static {
         let rows = self.execute();
-        let pool = Arc::clone(self.query.task_ctx().memory_pool());
-        async move {
-            let memory = MemoryConsumer::new("result in Python").register(&pool);
-            let (mut rows, mut batches) = (rows.await?, Vec::new());
-            while let Some(batch) = rows.next().await {
-                let batch = batch?;
+        let (memory, cancelled) = (reservation(&self.query), self.cancelled.clone());
+        let read = async move {
+            let (mut rows, mut batches, mut count) = (rows.await?, Vec::new(), 0);
+            while rows_max.is_none_or(|rows_max| count <= rows_max) {
+                let Some(batch) = rows.next().await.transpose()? else {
+                    return Ok((Kept { batches, _memory: memory }, true));
+                };
                 memory.try_grow(slice_bytes(&batch))?;
+                count += batch.num_rows();
                 batches.push(batch);
             }
-            Ok(Kept { batches, _memory: memory })
+            Ok::<_, DataFusionError>((Kept { batches, _memory: memory }, false))
+        };
+        async move {
+            tokio::select! {
+                biased;
+                () = cancelled.cancelled() => Err(errors::cancelled_query()),
+                read = read => read.map_err(query_error),
+            }
         }
     }
 
-    /// Keeps collected rows, unless others came first.
-    pub(crate) fn keep(&self, kept: Kept) -> Arc<Kept> {
+    /// Keeps all rows. Returns those that are kept.
+    ///
+    /// # Errors
+    /// If others have read the rows meanwhile.
+    pub(crate) fn keep(&self, kept: Kept) -> PyResult<Arc<Kept>> {
         let mut state = lock(&self.state);
-        if let State::Kept(kept, _) = &*state {
-            return Arc::clone(kept);
+        match &*state {
+            State::Kept(kept, _) => return Ok(Arc::clone(kept)),
+            State::Fetched(_) | State::Gone => return Err(gone()),
+            State::Planned => {}
         }
         let kept = Arc::new(kept);
         *state = State::Kept(Arc::clone(&kept), 0);
-        kept
+        Ok(kept)
     }
 }
 
@@ -188,7 +254,12 @@ impl Kept {
     }
 }
 
-fn gone() -> PyErr {
+/// A reservation of no bytes in the session's budget.
+fn reservation(query: &DataFrame) -> MemoryReservation {
+    MemoryConsumer::new("result in Python").register(query.task_ctx().memory_pool())
+}
+
+pub(crate) fn gone() -> PyErr {
     Error::new_err(
         "the rows were already read, and a result streams once: call .collect() first, or run the statement again",
     )

@@ -1,25 +1,34 @@
 //! The rows of a query that runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use datafusion::error::{DataFusionError, Result as EngineResult};
+use coscan_server::queries::QueryError;
+use coscan_server::query_error;
+use datafusion::error::Result as EngineResult;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use pyo3::prelude::*;
+use tokio_util::sync::CancellationToken;
 
 use crate::errors;
-use crate::incoming::Incoming;
-use crate::process::{self, OfProcess};
+use crate::incoming::{Incoming, Outgoing, Received};
+use crate::process::{self, OfProcess, lock};
+
+/// The error of rows, for those who get only its text.
+pub(crate) type Failure = Arc<Mutex<Option<QueryError>>>;
+
+type Batch = Result<RecordBatch, QueryError>;
 
 /// The rows of a query that runs, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Rows {
     schema: SchemaRef,
-    batches: Incoming<EngineResult<RecordBatch>>,
+    batches: Incoming<Batch>,
+    failure: Failure,
 }
 
 impl Rows {
@@ -27,53 +36,83 @@ impl Rows {
     pub(crate) fn start(
         schema: SchemaRef,
         query: impl Future<Output = EngineResult<SendableRecordBatchStream>> + Send + 'static,
+        failure: Failure,
+        cancelled: CancellationToken,
     ) -> PyResult<Self> {
         let batches = Incoming::start(|outgoing| async move {
-            let mut batches = match query.await {
-                Ok(batches) => batches,
-                Err(error) => {
-                    outgoing.send(Err(error)).await;
-                    return;
-                }
+            let ended = tokio::select! {
+                biased;
+                () = cancelled.cancelled() => Err(errors::cancelled_query()),
+                ended = send_all(query, &outgoing) => ended,
             };
-            while let Some(batch) = batches.next().await {
-                let is_last = batch.is_err();
-                if !outgoing.send(batch).await || is_last {
-                    return;
-                }
+            if let Err(error) = ended {
+                outgoing.send(Err(error)).await;
             }
         })?;
-        Ok(Self { schema, batches })
-    }
-
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
+        Ok(Self { schema, batches, failure })
     }
 
     /// The next batch, for a thread with the interpreter.
     pub(crate) fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        self.batches.next(py)?.transpose().map_err(errors::from_engine)
+        let next = self.batches.next(py)?;
+        self.checked(next).map_err(|error| errors::from_query(&error))
     }
 
     /// The next batch, for an event loop: see [`Incoming::poll`].
     pub(crate) fn poll(&self, callback: Py<PyAny>) -> PyResult<Poll<Option<RecordBatch>>> {
-        Ok(match self.batches.poll(callback) {
-            Poll::Ready(next) => Poll::Ready(next.transpose().map_err(errors::from_engine)?),
-            Poll::Pending => Poll::Pending,
-        })
+        match self.batches.poll(callback) {
+            Poll::Pending => Ok(Poll::Pending),
+            Poll::Ready(next) => match self.checked(next) {
+                Ok(next) => Ok(Poll::Ready(next)),
+                Err(error) => Err(errors::from_query(&error)),
+            },
+        }
     }
+
+    /// The next batch. An error is remembered, and given again.
+    fn checked(&self, received: Received<Batch>) -> Result<Option<RecordBatch>, QueryError> {
+        let error = match received {
+            Received::Value(Ok(batch)) => return Ok(Some(batch)),
+            Received::Value(Err(error)) => error,
+            Received::End => match lock(&self.failure).clone() {
+                Some(error) => error,
+                None => return Ok(None),
+            },
+            Received::Lost => errors::lost_query(),
+        };
+        Err(lock(&self.failure).get_or_insert(error).clone())
+    }
+
+    /// Cancels the query.
+    pub(crate) fn cancel(&self) {
+        self.batches.cancel();
+    }
+}
+
+/// Sends the rows of a query, up to its error.
+async fn send_all(
+    query: impl Future<Output = EngineResult<SendableRecordBatchStream>>,
+    outgoing: &Outgoing<Batch>,
+) -> Result<(), QueryError> {
+    let mut batches = query.await.map_err(query_error)?;
+    while let Some(batch) = batches.next().await {
+        if !outgoing.send(Ok(batch.map_err(query_error)?)).await {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// The rows of a query for a consumer of Arrow's C stream interface.
 pub(crate) struct Reader {
     schema: SchemaRef,
+    /// `None` after the last one.
     rows: Option<OfProcess<Rows>>,
 }
 
 impl Reader {
-    pub(crate) fn new(rows: OfProcess<Rows>) -> PyResult<Self> {
-        let schema = Arc::clone(rows.get()?.schema());
-        Ok(Self { schema, rows: Some(rows) })
+    pub(crate) fn new(rows: Rows) -> Self {
+        Self { schema: Arc::clone(&rows.schema), rows: Some(OfProcess::new(rows)) }
     }
 
     fn receive(&self) -> Option<Result<RecordBatch, ArrowError>> {
@@ -83,18 +122,15 @@ impl Reader {
         };
         loop {
             if let Poll::Ready(next) = rows.batches.next_soon() {
-                return next.map(|batch| batch.map_err(to_arrow));
+                // Arrow's interface passes on the text only.
+                let text = |error: QueryError| ArrowError::ComputeError(error.text);
+                return rows.checked(next).map_err(text).transpose();
             }
             if process::is_main_thread() && is_interrupted() {
                 return Some(Err(ArrowError::ComputeError("cancelled by Ctrl-C".to_owned())));
             }
         }
     }
-}
-
-/// The text of an error, since Arrow's interface passes nothing else on.
-fn to_arrow(error: DataFusionError) -> ArrowError {
-    ArrowError::ComputeError(coscan_server::query_error(error).text)
 }
 
 /// Whether Ctrl-C was pressed. The interpreter sees it again, and raises `KeyboardInterrupt` when the consumer returns.

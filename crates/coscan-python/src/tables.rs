@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::sync::{Arc, LazyLock, Mutex, mpsc};
 
 use arrow::array::{RecordBatch, RecordBatchReader};
+use arrow::error::ArrowError;
 use coscan_cli::Session;
 use coscan_datafusion::{CoscanOptions, SharedTableProvider};
 use datafusion::catalog::TableProvider;
@@ -26,21 +27,33 @@ use crate::process::{OfProcess, handle, receive};
 /// The name by which `datafusion` knows tables of other packages.
 const TABLE_PROVIDER: &CStr = c"datafusion_table_provider";
 
-/// Adds a table of files, or a Delta table.
+/// Adds a table of files, or a Delta table, in place of one of the same name.
 pub(crate) async fn add_files(
     session: &Session,
     name: &str,
     locations: &[String],
+    options: &[(String, String)],
 ) -> EngineResult<()> {
     if let [location] = locations {
-        return session.create_table(name, location, &[]).await;
+        return session.create_table(name, location, options).await;
     }
-    let table = TableReference::bare(name);
-    if session.context().table_exist(table.clone())? {
-        return plan_err!("table {name} already exists; deregister it first");
+    if !options.is_empty() {
+        return plan_err!(
+            "options are those of one location; leave them out, or register {name} as one"
+        );
     }
-    let files = open(session, name, locations).await?;
-    session.context().register_table(table, files).map(drop)
+    replace(session.context(), name, open(session, name, locations).await?)
+}
+
+/// Adds a table in place of one of the same name.
+pub(crate) fn replace(
+    context: &SessionContext,
+    name: &str,
+    table: Arc<dyn TableProvider>,
+) -> EngineResult<()> {
+    let name = TableReference::bare(name);
+    context.deregister_table(name.clone())?;
+    context.register_table(name, table).map(drop)
 }
 
 /// The files of several locations as one table.
@@ -58,9 +71,12 @@ pub(crate) fn of_data(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Arc<M
     let reader = capsules::reader(data)?;
     // The data may come from Python, or from a query of ours, so the threads of queries must not wait for it.
     let (sender, receiver) = mpsc::sync_channel(1);
+    let is_wanted = Arc::new(());
+    let wanted = Arc::downgrade(&is_wanted);
     let read = move || {
         let schema = reader.schema();
-        let batches: Result<Vec<RecordBatch>, _> = reader.collect();
+        let is_wanted = |_: &Result<RecordBatch, ArrowError>| wanted.strong_count() > 0;
+        let batches: Result<Vec<RecordBatch>, _> = reader.take_while(is_wanted).collect();
         let table = batches
             .map_err(DataFusionError::from)
             .and_then(|batches| MemTable::try_new(Arc::clone(&schema), vec![batches]));
@@ -71,6 +87,7 @@ pub(crate) fn of_data(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Arc<M
         .spawn(read)
         .map_err(|error| Error::new_err(format!("cannot start threads: {error}")))?;
     let table = receive(py, &Mutex::new(receiver))?;
+    drop(is_wanted);
     let table = table.ok_or_else(|| Error::new_err("the data could not be read"))?;
     table.map(Arc::new).map_err(from_engine)
 }
@@ -84,7 +101,14 @@ pub(crate) async fn scan(
 ) -> EngineResult<DataFrame> {
     let context = session.context();
     let mut rows = match locations {
-        [name] => context.table(TableReference::bare(name.as_str())).await?,
+        [name] => match context.table(TableReference::bare(name.as_str())).await {
+            Ok(table) => table,
+            // Says what is wrong with the files.
+            Err(_) if name.contains(['/', '.']) => {
+                context.read_table(open(session, name, locations).await?)?
+            }
+            Err(error) => return Err(error),
+        },
         _ => {
             let name = locations.first().map_or("", String::as_str);
             context.read_table(open(session, name, locations).await?)?

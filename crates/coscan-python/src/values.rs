@@ -1,7 +1,7 @@
 //! Rows as Python's own values.
 
 use arrow::array::*;
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::*;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -83,9 +83,15 @@ pub(crate) fn rows_of<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let (list, mut skipped) = (PyList::empty(py), first);
     for batch in batches {
+        if list.len() == rows_max {
+            break;
+        }
         let from = skipped.min(batch.num_rows());
         skipped -= from;
         let count = (batch.num_rows() - from).min(rows_max - list.len());
+        if count == 0 {
+            continue;
+        }
         for row in rows(py, &batch.slice(from, count))? {
             list.append(row)?;
         }
@@ -162,13 +168,15 @@ fn values<'py>(
         DataType::RunEndEncoded(_, field) => as_type(field.data_type()),
         // Months have no type in Python.
         DataType::Interval(_) | DataType::Union(..) => {
-            let texts = texts(array)?;
-            let nulls = array.logical_nulls();
-            let is_null = |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
-            let text = |(row, text)| (!is_null(row)).then_some(text).into_bound_py_any(py);
-            texts.into_iter().enumerate().map(text).collect()
+            texts(array)?.into_iter().map(|text| text.into_bound_py_any(py)).collect()
         }
     }
+}
+
+/// An array of another type. What the type cannot hold is an error.
+fn exactly(array: &ArrayRef, to: &DataType) -> PyResult<ArrayRef> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(array, to, &options).map_err(from_arrow)
 }
 
 /// The values of an array of dates, times or time spans.
@@ -185,12 +193,12 @@ fn times<'py>(
     };
     // As whole numbers of this type.
     let numbers = |through: DataType| {
-        let array = cast(array, &through).map_err(from_arrow)?;
+        let array = exactly(array, &through)?;
         let array = match through {
-            DataType::Date32 => cast(&array, &DataType::Int32).map_err(from_arrow)?,
+            DataType::Date32 => exactly(&array, &DataType::Int32)?,
             _ => array,
         };
-        cast(&array, &DataType::Int64).map_err(from_arrow)
+        exactly(&array, &DataType::Int64)
     };
     match array.data_type() {
         DataType::Date32 | DataType::Date64 => {
@@ -272,6 +280,11 @@ fn maps<'py>(
             (values(py, entries.column(0), types)?, values(py, entries.column(1), types)?);
         let map = PyDict::new(py);
         for (key, value) in keys.iter().zip(&values) {
+            if key.hash().is_err() {
+                // Keys that are lists or dicts: as pairs.
+                let pairs = keys.into_iter().zip(values);
+                return Ok(PyList::new(py, pairs.collect::<Vec<_>>())?.into_any());
+            }
             map.set_item(key, value)?;
         }
         Ok(map.into_any())

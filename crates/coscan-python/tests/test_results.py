@@ -3,15 +3,17 @@
 import contextlib
 import datetime
 import decimal
+import enum
 import io
 import os
 import threading
+import types
 import unittest
 import unittest.mock
 
 import coscan
 
-from common import ROWS, WithTable
+from common import ENDLESS, ROWS, WithTable, has
 
 
 class Results(WithTable):
@@ -36,6 +38,77 @@ class Results(WithTable):
         self.assertEqual(len(result.fetchmany(ROWS + 1)), ROWS)
         del result
         self.assert_memory_is_freed()
+
+    def test_threads_that_fetch_get_each_row_once(self) -> None:
+        for result in (self.session.sql("SELECT id FROM numbers"), self.session.sql("SELECT id FROM numbers").collect()):
+            rows: list[tuple[int]] = []
+
+            def fetch() -> None:
+                while some := result.fetchmany(997):
+                    rows.extend(some)
+
+            threads = [threading.Thread(target=fetch) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+            self.assertEqual(sorted(rows), [(number,) for number in range(ROWS)])
+
+    def test_rows_that_are_fetched_are_not_collected_as_well(self) -> None:
+        result = self.session.sql("SELECT id FROM numbers")
+        collecting = result._native.keep_soon()
+        first, collected = result.fetchmany(3), threading.Event()
+        while True:
+            try:
+                if collecting.poll(collected.set) is not None:
+                    self.fail("the rows are kept and fetched")
+            except coscan.Error as error:
+                self.assertIn("already read", str(error))
+                break
+            self.assertTrue(collected.wait(60))
+            collected.clear()
+        self.assertEqual(len(first) + len(result.fetchall()), ROWS)
+
+    def test_a_failed_result_does_not_look_empty(self) -> None:
+        failing = "SELECT 1 / (id - 150000) FROM numbers"
+        result, batches = self.session.sql(failing), iter(self.session.sql(failing))
+        for _ in range(2):
+            with self.assertRaises(coscan.DataError):
+                while result.fetchmany(10_000):
+                    pass
+            with self.assertRaises(coscan.DataError):
+                list(batches)
+        late = self.session.sql("SELECT arrow_cast(CAST(id * 100000 AS INT), 'Date32') FROM numbers WHERE id < 50")
+        with self.assertRaises(Exception):
+            late.fetchall()
+        with self.assertRaises(coscan.Error):
+            late.fetchall()
+
+    def test_cancelled_by_another_thread(self) -> None:
+        result = self.session.sql(ENDLESS)
+        timer = threading.Timer(0.2, result.cancel)
+        timer.start()
+        with self.assertRaises(coscan.Cancelled):
+            result.collect()
+        with self.assertRaises(coscan.Cancelled):
+            result.fetchall()
+
+    def test_statements_without_rows_are_there(self) -> None:
+        result = self.session.sql("SET coscan.weight = 2")
+        self.assertEqual((result.row_count, result.fetchall(), result._repr_html_()), (0, [], ""))
+        result.show()
+
+    def test_showing_reads_few_rows_and_keeps_few(self) -> None:
+        many = self.session.sql("SELECT a.id, a.text FROM numbers a CROSS JOIN numbers b")
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            many.show(3)
+        self.assertIn("the first 3 rows", shown.getvalue())
+        self.assertEqual((many.row_count, len(many.fetchmany(5))), (None, 5))
+        self.assertIn("the first 20 rows", many._repr_html_())
+        few = self.session.sql("SELECT key, count(*) AS n FROM numbers GROUP BY key")
+        self.assertNotIn("rows", few._repr_html_())
+        self.assertEqual(few.row_count, 10)
 
     def test_slices_of_one_array_count_once(self) -> None:
         result = self.session.sql("SELECT id, count(*) AS n FROM numbers GROUP BY id").collect()
@@ -64,6 +137,9 @@ class Results(WithTable):
             "x", {"k": 1},
         )  # fmt: skip
         self.assertEqual(self.session.sql(sql).fetchall(), [expected])
+        self.assertEqual(self.session.sql("SELECT map([[1]], ['a'])").fetchone(), ([([1], "a")],))
+        with self.assertRaises(coscan.DataError):
+            self.session.sql("SELECT arrow_cast(9223372036854775807, 'Timestamp(Second, None)')").fetchone()
 
     def test_parameters_are_values(self) -> None:
         for value in [
@@ -78,7 +154,21 @@ class Results(WithTable):
         self.assertEqual(self.session.sql(marked, ["ö", 3, 100]).fetchone(), ("?", "ö", 10))
         with self.assertRaises(coscan.SqlError):
             self.session.sql("SELECT ? + $1", [1])
-        for wrong in ["text", 5, [object()]]:
+        with self.assertRaisesRegex(coscan.SqlError, "3 parameters were given, and the statement has 2"):
+            self.session.sql(query, [1, 2, 3])
+        with self.assertRaisesRegex(coscan.SqlError, "no parameter .b"):
+            self.session.sql("SELECT $a", {"a": 1, "b": 2})
+        mapping = types.MappingProxyType({"a": enum.IntEnum("Number", "ONE").ONE})
+        self.assertEqual(self.session.sql("SELECT $a", mapping).fetchone(), (1,))
+        with self.assertRaises(coscan.DataError):
+            self.session.sql("SELECT ?", [2**64])
+        if has("numpy"):
+            import numpy
+
+            values = [numpy.int32(-1), numpy.float64(1.5), numpy.datetime64("2024-02-29")]
+            expected = (-1, 1.5, datetime.date(2024, 2, 29))
+            self.assertEqual(self.session.sql("SELECT ?, ?, ?", values).fetchone(), expected)
+        for wrong in ["text", b"bytes", 5, [object()]]:
             with self.assertRaises(TypeError):
                 self.session.sql(query, wrong)
 
@@ -91,8 +181,17 @@ class Results(WithTable):
             with self.assertRaises(kind) as raised:
                 self.session.sql(text)
             self.assertEqual(raised.exception.sqlstate, state, text)
-        with self.assertRaises(coscan.DataError):
-            self.session.sql("SELECT 1 / (id - id) FROM numbers").fetchall()
+        failing = "SELECT 1 / (id - id) FROM numbers"
+        calls = [coscan.Result.fetchall, coscan.Result.collect, lambda result: self.session.register("failed", result)]
+        if has("pyarrow") and has("polars"):
+            calls += [coscan.Result.arrow, coscan.Result.pl]
+        for call in calls:
+            with self.assertRaises(coscan.DataError) as raised:
+                call(self.session.sql(failing))
+            self.assertEqual(raised.exception.sqlstate, "22012")
+        for value in ("regexp_replace(text, '(', '')", "CAST(text AS INT)"):
+            with self.assertRaises(coscan.DataError):
+                self.session.sql(f"SELECT {value} FROM numbers").fetchall()
         self.assertEqual(self.session.sql("SELECT 1").fetchone(), (1,))
 
     def test_other_statements_run_at_once(self) -> None:

@@ -21,16 +21,26 @@ class Sharing(WithTable):
         self.session.deregister("kept")
         with self.assertRaises(coscan.SqlError):
             self.session.sql("SELECT * FROM kept")
-        with self.assertRaisesRegex(TypeError, "a path, a pattern, a URL"):
-            self.session.register("wrong", 5)
+        with self.assertRaises(coscan.SqlError) as raised:
+            self.session.deregister("kept")
+        self.assertEqual(raised.exception.sqlstate, "42P01")
+        for wrong in (5, [], [self.file, 5]):
+            with self.assertRaisesRegex(TypeError, "a path, a pattern, a URL"):
+                self.session.register("wrong", wrong)
+        with self.assertRaises(TypeError):
+            self.session.scan(5)
 
     def test_tables_of_several_locations(self) -> None:
         more = os.path.join(self.directory.name, "more.parquet")
         self.session.sql(f"COPY (SELECT -value AS id, value % 10 AS key, '' AS text FROM range(1, 11)) TO '{more}'")
         self.session.register("both", [self.file, pathlib.Path(more)])
         self.assertEqual(self.session.sql("SELECT count(*), min(id) FROM both").fetchone(), (ROWS + 10, -10))
-        with self.assertRaisesRegex(coscan.SqlError, "already exists"):
-            self.session.register("both", [self.file, more])
+        self.session.register("both", [more])
+        self.assertEqual(self.session.sql("SELECT count(*) FROM both").fetchone(), (10,))
+        self.session.register("both", [self.file, more])
+        with self.assertRaises(coscan.StoreError):
+            self.session.register("both", os.path.join(self.directory.name, "nothing.parquet"))
+        self.assertEqual(self.session.sql("SELECT count(*) FROM both").fetchone(), (ROWS + 10,))
         for source in (more, [more], "both"):
             rows = [row for batch in self.session.scan(source, ["text", "id"], "id < -8") for row in batch.rows()]
             self.assertEqual(sorted(rows), [("", -10), ("", -9)])
@@ -87,7 +97,7 @@ class Sharing(WithTable):
                 async for _ in result:
                     pass
 
-            for consume in (wait, stream):
+            for consume in (wait, stream, lambda result: result.collect_async()):
                 task = asyncio.create_task(consume(self.session.sql(f"{ENDLESS} AND a.value + b.value < 0")))
                 await asyncio.sleep(0.1)
                 task.cancel()
@@ -95,6 +105,15 @@ class Sharing(WithTable):
                     await task
 
         asyncio.run(cancel())
+        self.assert_memory_is_freed()
+
+    def test_a_forgotten_task_holds_no_statement(self) -> None:
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(self.session.sql(ENDLESS).collect_async())
+        loop.run_until_complete(asyncio.sleep(0.2))
+        loop.close()
+        task._log_destroy_pending = False
+        del task, loop
         self.assert_memory_is_freed()
 
     @unittest.skipUnless(has("pyarrow"), "needs pyarrow")
@@ -140,12 +159,16 @@ class Sharing(WithTable):
         context.register_udf(twice)
         shared = self.session.datafusion(context)
         for query, row in [("SELECT sum(a) FROM in_memory", (6,)), ("SELECT max(twice(id)) FROM planned", (2 * ROWS - 2,))]:
-            result = shared.sql(query)
+            with self.assertWarnsRegex(UserWarning, "shares nothing"):
+                result = shared.sql(query)
             self.assertIn("executed by the package datafusion, and shares nothing", result.explain())
             self.assertNotIn(".rs:", result.explain())
+            self.assertIn("StreamingTableExec", result.explain(analyze=True))
             self.assertEqual(result.fetchall(), [row])
-        with self.assertRaisesRegex(coscan.Error, "zero"):
+        with self.assertWarns(UserWarning), self.assertRaisesRegex(coscan.Error, "zero"):
             shared.sql("SELECT 1 / (a - a) FROM in_memory").fetchall()
+        with self.assertRaises(TypeError):
+            self.session.datafusion(5)
 
     @unittest.skipUnless(has("datafusion"), "needs datafusion")
     def test_tables_go_to_contexts_of_datafusion(self) -> None:
@@ -175,12 +198,20 @@ class Sharing(WithTable):
                         connection.execute("SELECT * FROM copied")
             with self.assertRaisesRegex(ValueError, 'flight="127.0.0.1:0"'):
                 server._listens("flight", server.flight)
-        self.assertEqual(repr(server), "<coscan.Server: stopped>")
+        self.assertEqual((repr(server), server.is_running), ("<coscan.Server: stopped>", False))
         with self.assertRaises(OSError):
             urllib.request.urlopen(f"http://{server.http}/")
         for wrong, error in [({"postgres": "nowhere"}, ValueError), ({"postgres": "0.0.0.0:0"}, coscan.Error)]:
             with self.assertRaises(error):
                 self.session.serve(**wrong)
+        with coscan.Session() as closed:
+            server = closed.serve(postgres="localhost:0")
+            with self.assertRaises(ValueError):
+                server.stop(-1)
+            self.assertTrue(server.is_running)
+        self.assertFalse(server.is_running)
+        with self.assertRaisesRegex(coscan.Error, "the session is closed"):
+            closed.sql("SELECT 1")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Many queries on the same Parquet tables, one stream of reads and decoding for all of them.
+"""Queries on Parquet tables that share reads, decoding and partial aggregates.
 
 >>> import coscan
 >>> coscan.sql("SELECT count(*) FROM 'trips/*.parquet'").show()
@@ -6,7 +6,7 @@
 >>> session.register("trips", "s3://bucket/trips/")
 >>> session.sql("SELECT city, avg(fare) FROM trips WHERE fare > $1 GROUP BY city", [5]).arrow()
 
-Queries of one session that run at the same time, in as many threads as you like, share what they read.
+Queries of one session that run at the same time, in any number of threads or coroutines, share what they read.
 """
 
 import atexit
@@ -16,33 +16,41 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coscan._native import (
+    Batch,
     Cancelled,
     DataError,
     Error,
     ResourceError,
     SqlError,
     StoreError,
+    Table,
     __version__,
     shut_down as _shut_down,
 )
-from coscan.plans import Shared
-from coscan.result import Result
+from coscan.plans import DataFusionContext
+from coscan.result import Progress, Result
 from coscan.server import Server
 from coscan.session import Session
 
+# Without `datafusion`, which an import of everything would take for the package.
 __all__ = [
+    "Batch",
     "Cancelled",
     "DataError",
+    "DataFusionContext",
     "Error",
+    "Progress",
     "ResourceError",
     "Result",
     "Server",
     "Session",
     "SqlError",
     "StoreError",
+    "Table",
     "__version__",
-    "datafusion",
     "default_session",
+    "deregister",
+    "register",
     "run",
     "scan",
     "sql",
@@ -71,8 +79,18 @@ def scan(
     columns: "Sequence[str] | None" = None,
     where: "str | None" = None,
 ) -> Result:
-    """Rows of files, in any order: see `Session.scan`."""
+    """Rows of a table or of files, in any order: see `Session.scan`."""
     return default_session().scan(source, columns, where)
+
+
+def register(name: str, data: object, options: "Mapping[str, str] | None" = None) -> None:
+    """Adds a table to the default session: see `Session.register`."""
+    default_session().register(name, data, options)
+
+
+def deregister(name: str) -> None:
+    """Removes a table of the default session."""
+    default_session().deregister(name)
 
 
 def run(dataframe: Any) -> Result:
@@ -80,7 +98,7 @@ def run(dataframe: Any) -> Result:
     return default_session().run(dataframe)
 
 
-def datafusion(context: Any) -> Shared:
+def datafusion(context: Any) -> DataFusionContext:
     """A context of the package `datafusion` whose statements the default session executes: see `Session.datafusion`."""
     return default_session().datafusion(context)
 

@@ -1,6 +1,7 @@
 """Queries of the package `datafusion` that are executed by coscan."""
 
 import importlib.metadata
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from coscan._native import Error
@@ -21,25 +22,28 @@ def run(session: "Session", dataframe: Any) -> Result:
         raise ImportError(f"run() takes a DataFrame of the package datafusion: pip install datafusion=={_VERSION}.*") from error
     if version.split(".")[0] != _VERSION:
         raise Error(f"datafusion is {version}, and coscan understands plans of {_VERSION}: pip install datafusion=={_VERSION}.*")
+    if not hasattr(dataframe, "logical_plan"):
+        raise TypeError(f"run() takes a DataFrame of the package datafusion, not {type(dataframe)}")
     try:
         encoded = dataframe.logical_plan().to_bytes()
-    except AttributeError:
-        raise TypeError(f"run() takes a DataFrame of the package datafusion, not {type(dataframe)}") from None
     except Exception as error:  # What cannot be encoded, datafusion says by a plain Exception.
-        reason = str(error).strip().splitlines()[-1]
+        reason = str(error).strip().rpartition("\n")[2]
     else:
         native, reason = session._native.plan(encoded)
         if native is not None:
             return Result(native)
+    note = f"executed by the package datafusion, and shares nothing: {reason}"
+    warnings.warn(note, stacklevel=3)
     plan = dataframe.execution_plan().display_indent()
-    note = f"executed by the package datafusion, and shares nothing: {reason}\n{plan}"
-    return Result(session._native.foreign(dataframe.schema(), dataframe, note))
+    return Result(session._native.foreign(dataframe.schema(), dataframe, f"{note}\n{plan}"))
 
 
-class Shared:
-    """A context of the package `datafusion` whose queries are executed by coscan: see `Session.datafusion`."""
+class DataFusionContext:
+    """A context of the package `datafusion` whose queries are executed by coscan. `Session.datafusion()` makes it."""
 
     def __init__(self, session: "Session", context: Any) -> None:
+        if not hasattr(context, "sql"):
+            raise TypeError(f"datafusion() takes a SessionContext of the package datafusion, not {type(context)}")
         self._session = session
         self._context = context
 

@@ -18,8 +18,12 @@ def is_shown() -> bool:
     if chosen is not None:
         return chosen not in ("", "0")
     # Notebooks show what is written to their own streams.
-    is_notebook = type(sys.stderr).__module__.startswith("ipykernel")
-    return is_notebook or bool(sys.stderr and sys.stderr.isatty())
+    if type(sys.stderr).__module__.startswith("ipykernel"):
+        return True
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # It is none, closed, or replaced by something simpler.
+        return False
 
 
 class Shown:
@@ -50,10 +54,18 @@ class Shown:
         pause = _SECONDS_BEFORE
         while not self._ended.wait(pause):
             line = _line(*self._progress(), time.monotonic() - started)
-            print("\r" + line.ljust(width), end="", file=sys.stderr, flush=True)
+            _write("\r" + line.ljust(width))
             width, pause = len(line), _SECONDS_BETWEEN
         if width:
-            print("\r" + " " * width + "\r", end="", file=sys.stderr, flush=True)
+            _write("\r" + " " * width + "\r")
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        pass  # Nobody sees it.
 
 
 def _line(done: int, needed: int, seconds: float) -> str:

@@ -1,10 +1,12 @@
 """Results."""
 
 import asyncio
+import functools
 import html
 import importlib
+import weakref
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from coscan import _native
 from coscan.progress import Shown
@@ -22,9 +24,25 @@ def _package(name: str, method: str) -> Any:
         raise ImportError(f"{method} needs the package {name}: pip install {name}") from error
 
 
+def _shown_of(shown: int, count: "int | None") -> str:
+    """A line that says of how many rows the first ones are shown, if there are more."""
+    if count is None:
+        return f"the first {shown:,} rows\n"
+    return f"{shown:,} of {count:,} rows\n" if count > shown else ""
+
+
 def _html_row(kind: str, texts: "Sequence[str | None]") -> str:
     cells = ("<i>NULL</i>" if text is None else html.escape(text) for text in texts)
     return "<tr>" + "".join(f"<{kind}>{cell}</{kind}>" for cell in cells) + "</tr>"
+
+
+def _call_back(loop: asyncio.AbstractEventLoop, reference: "weakref.ref[asyncio.Future[None]]") -> None:
+    event = reference()
+    if event is not None:
+        try:
+            loop.call_soon_threadsafe(_wake, event)
+        except RuntimeError:
+            pass  # The loop is closed: nobody waits.
 
 
 def _wake(event: "asyncio.Future[None]") -> None:
@@ -37,31 +55,35 @@ async def _polled(poll: "Callable[[Callable[[], None]], _T | None]") -> _T:
     loop = asyncio.get_running_loop()
     while True:
         event = loop.create_future()
-
-        def call_back() -> None:
-            try:
-                loop.call_soon_threadsafe(_wake, event)
-            except RuntimeError:
-                pass  # The loop is closed: nobody waits.
-
-        value = poll(call_back)
+        # Whoever calls back must not keep a task alive that is forgotten.
+        value = poll(functools.partial(_call_back, loop, weakref.ref(event)))
         if value is not None:
             return value
         await event
 
 
-class Result:
-    """The rows of a statement, which runs when they are first asked for.
+class Progress(NamedTuple):
+    """The progress of a statement, in chunks of its tables: about a hundred thousand rows each."""
 
-    Rows stream once: to `arrow()`, `pl()`, `df()`, an iteration, or any package that reads `__arrow_c_stream__`; or they are fetched one
+    done: int
+    """The chunks that the statement is done with."""
+    needed: int
+    """The chunks that it needs, as far as it knows yet."""
+
+
+class Result:
+    """The rows of a statement, which runs when they are first asked for. `Session.sql()` and `Session.scan()` make it.
+
+    Rows stream once, and raise `Error` when they are asked for again: to `arrow()`, `pl()`, `df()`, an iteration, or any package that reads `__arrow_c_stream__`; or they are fetched one
     after another by `fetchone()`, `fetchmany()` and `fetchall()`. After `collect()` they are in memory and can be read again and again.
 
     In a coroutine, `await result` collects the rows, and `async for batch in result` streams them, while the event loop goes on.
-    Cancelling the task cancels the statement.
+    Cancelling the task cancels the statement. `asyncio.create_task` and task groups take `result.collect_async()`.
     """
 
     def __init__(self, native: _native.Result) -> None:
         self._native = native
+        self._is_fetched = False
 
     @property
     def columns(self) -> list[str]:
@@ -70,7 +92,7 @@ class Result:
 
     @property
     def types(self) -> list[str]:
-        """The types of the columns, as Arrow names them."""
+        """The types of the columns, as Arrow's library for Rust names them: `Int64`, `Utf8View` …"""
         return self._native.types
 
     def collect(self) -> "Result":
@@ -79,17 +101,33 @@ class Result:
             self._native.keep()
         return self
 
+    async def collect_async(self) -> "Result":
+        """Does the same while the event loop goes on."""
+        collecting = self._native.keep_soon()
+        if collecting is not None:
+            try:
+                await _polled(collecting.poll)
+            finally:
+                # At once: the traceback of an exception holds it longer.
+                collecting.cancel()
+        return self
+
+    def cancel(self) -> None:
+        """Cancels the statement. Whoever waits for its rows, in any thread or coroutine, gets `Cancelled`."""
+        self._native.cancel()
+
+    @property
+    def row_count(self) -> "int | None":
+        """The number of rows, if all are in memory."""
+        return self._native.row_count
+
     def arrow(self) -> Any:
         """All rows as a `pyarrow.Table`."""
-        pyarrow = _package("pyarrow", "arrow()")
-        with self._shown():
-            return pyarrow.table(self)
+        return self.read_by(_package("pyarrow", "arrow()").table)
 
     def pl(self) -> Any:
         """All rows as a `polars.DataFrame`."""
-        polars = _package("polars", "pl()")
-        with self._shown():
-            return polars.DataFrame(self)
+        return self.read_by(_package("polars", "pl()").DataFrame)
 
     def df(self) -> Any:
         """All rows as a `pandas.DataFrame`."""
@@ -100,6 +138,22 @@ class Result:
     to_polars = pl
     to_pandas = df
 
+    def read_by(self, read: Callable[["Result"], Any]) -> Any:
+        """The rows as a reader of Arrow streams reads them, such as `pyarrow.table`. If the statement fails, raises its own error instead
+        of the reader's, which has only its text.
+        """
+        try:
+            with self._shown():
+                return read(self)
+        except Exception as error:
+            failure = self._native.failure()
+            if failure is None:
+                raise
+            raise failure from error
+        except BaseException:
+            self.cancel()
+            raise
+
     def fetchone(self) -> "tuple[Any, ...] | None":
         """The next row, or `None` after the last one."""
         rows = self.fetchmany(1)
@@ -107,13 +161,19 @@ class Result:
 
     def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next rows, at most `size`."""
-        with self._shown():
-            return self._native.fetch(size)
+        return self._fetch(size)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that are left."""
+        return self._fetch(None)
+
+    def _fetch(self, size: "int | None") -> list[tuple[Any, ...]]:
+        if self._is_fetched and size is not None:
+            # The next rows are there, or come soon.
+            return self._native.fetch(size)
+        self._is_fetched = True
         with self._shown():
-            return self._native.fetch()
+            return self._native.fetch(size)
 
     def __iter__(self) -> Iterator[_native.Batch]:
         """The batches of rows. Each exports `__arrow_c_array__`, and has `rows()`."""
@@ -121,36 +181,32 @@ class Result:
 
     async def __aiter__(self) -> AsyncIterator[_native.Batch]:
         batches = self._native.batches()
-        while True:
-            (batch,) = await _polled(batches.poll)
-            if batch is None:
-                return
-            yield batch
+        try:
+            while True:
+                (batch,) = await _polled(batches.poll)
+                if batch is None:
+                    return
+                yield batch
+        finally:
+            batches.cancel()
 
     def __await__(self) -> "Generator[Any, None, Result]":
-        return self._collected().__await__()
-
-    async def _collected(self) -> "Result":
-        collecting = self._native.keep_soon()
-        if collecting is not None:
-            await _polled(collecting.poll)
-        return self
+        return self.collect_async().__await__()
 
     @property
-    def progress(self) -> tuple[int, int]:
-        """The chunks of tables that the running statement is done with, and those that it needs as far as it knows yet."""
-        return self._native.progress()
+    def progress(self) -> Progress:
+        """The progress of the running statement."""
+        return Progress(*self._native.progress())
 
     def _shown(self) -> Shown:
         return Shown(self._native.progress)
 
     def show(self, rows: int = _ROWS_SHOWN) -> None:
-        """Prints the first rows. Keeps all rows in memory."""
+        """Prints the first rows, at most `rows`. Reads few more than it prints, and does not count as reading."""
         with self._shown():
-            table, count = self._native.text(rows)
+            table, count = self._native.first_as_table(rows)
         print(table)
-        if count > rows:
-            print(f"{rows:,} of {count:,} rows")
+        print(_shown_of(rows, count), end="")
 
     def explain(self, analyze: bool = False) -> str:
         """The plan. With `analyze`, runs the statement and adds its figures."""
@@ -167,10 +223,11 @@ class Result:
         return f"<coscan.Result: {', '.join(f'{name} {kind}' for name, kind in columns)}>"
 
     def _repr_html_(self) -> str:
+        if not self.columns:
+            return ""
         with self._shown():
-            rows = self._native.texts(_ROWS_SHOWN)
-        count = self._native.keep()
+            rows, count = self._native.first_as_texts(_ROWS_SHOWN)
         head = _html_row("th", self.columns)
         body = "".join(_html_row("td", row) for row in rows)
-        more = f"<p>{len(rows):,} of {count:,} rows</p>" if count > len(rows) else ""
-        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{more}"
+        more = _shown_of(len(rows), count)
+        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{more and f'<p>{more}</p>'}"

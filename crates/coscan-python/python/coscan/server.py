@@ -9,14 +9,13 @@ from coscan import _native
 class Server:
     """A server on the tables of a session, for clients of the PostgreSQL protocol and of Arrow Flight SQL, and for browsers.
 
-    Their queries share reads, decoding, results and memory with those of the session. It runs until `stop()`, the end of a `with`
-    statement, or the end of its session.
+    Their queries share reads, decoding, results and memory with those of the session. `Session.serve()` makes it. It runs until
+    `stop()`, the end of a `with` statement, or until nobody holds it or its session any more.
     """
 
     def __init__(self, native: _native.Server) -> None:
         self._native = native
         self.postgres, self.flight, self.http = native.addresses
-        self._runs = True
 
     @property
     def url(self) -> str:
@@ -31,10 +30,14 @@ class Server:
             raise ImportError("dashboard() needs the package IPython: pip install ipython") from error
         return IFrame(f"http://{self._listens('http', self.http)}/", width, height)
 
-    def stop(self, grace: float = 5.0) -> None:
-        """Stops the server. Queries that still run after `grace` seconds are cancelled."""
-        self._runs = False
-        self._native.stop(grace)
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not been stopped."""
+        return self._native.is_running
+
+    def stop(self, grace: float = 5.0) -> bool:
+        """Stops the server. Queries that still run after `grace` seconds are cancelled. Returns whether there were any."""
+        return self._native.stop(grace)
 
     def _listens(self, name: str, address: "str | None") -> str:
         if address is None:
@@ -52,4 +55,4 @@ class Server:
     def __repr__(self) -> str:
         addresses = {"postgres": self.postgres, "flight": self.flight, "http": self.http}
         listens = ", ".join(f"{name} {address}" for name, address in addresses.items() if address)
-        return f"<coscan.Server: {listens if self._runs else 'stopped'}>"
+        return f"<coscan.Server: {listens if self.is_running else 'stopped'}>"

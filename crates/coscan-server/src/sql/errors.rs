@@ -65,6 +65,8 @@ fn kind_of(error: &DataFusionError) -> ErrorKind {
         | DataFusionError::IoError(_) => ErrorKind::Storage,
         DataFusionError::External(error) => match error.downcast_ref::<DataFusionError>() {
             Some(error) => kind_of(error),
+            // Regular expressions are parsed by a library whose version is the engine's choice.
+            None if error.to_string().starts_with("regex parse error") => ErrorKind::InvalidValue,
             None => error.downcast_ref::<ArrowError>().map_or(ErrorKind::Storage, kind_of_arrow),
         },
         DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => {

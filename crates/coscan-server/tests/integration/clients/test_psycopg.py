@@ -294,8 +294,9 @@ def test_frames(connection):
     assert sorted(frame["id"]) == [0, 1, 2]
 
 
-def test_sqlalchemy():
-    engine = sqlalchemy.create_engine("postgresql+psycopg://bob@/coscan")
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_sqlalchemy(driver):
+    engine = sqlalchemy.create_engine(f"postgresql+{driver}://bob@/coscan")
     with engine.connect() as connection:
         inspector = sqlalchemy.inspect(connection)
         assert inspector.get_table_names() == ["delta", "kinds", "numbers", "secrets"]
