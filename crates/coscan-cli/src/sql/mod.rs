@@ -12,6 +12,7 @@ pub(crate) mod session;
 mod settings;
 mod shell;
 mod statements;
+mod tables;
 mod warnings;
 
 use std::io::{IsTerminal, Read, stdout};

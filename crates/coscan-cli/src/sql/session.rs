@@ -39,7 +39,7 @@ pub struct Session {
     context: SessionContext,
     manager: BufferManager,
     /// The names of the tables that were added as files.
-    tables: Vec<String>,
+    pub(super) tables: Vec<String>,
     /// The database whose tables it has, if there is one.
     database: Option<ManagedDatabase>,
     /// The prefix of messages on its statements, if several sessions run.
@@ -108,74 +108,6 @@ impl Session {
         database.add_to(&self.context).map_err(|error| self.failure(error))?;
         self.database = Some(database);
         Ok(())
-    }
-
-    /// Adds a table of Parquet files, with replicas, or a Delta table.
-    pub(super) async fn add_table(
-        &mut self,
-        name: &str,
-        url: &str,
-        replicas: &[&str],
-    ) -> Result<(), Failure> {
-        let replicas = replicas.iter().map(|url| format!("\"{}\"", url.replace('"', "\"\"")));
-        let replicas = replicas.collect::<Vec<_>>().join(", ");
-        let options = (!replicas.is_empty()).then(|| ("replicas".to_owned(), replicas));
-        let created = self.create_external_table(name, url, options.as_slice()).await;
-        created.map_err(|error| self.failure(error))?;
-        self.tables.push(name.to_owned());
-        Ok(())
-    }
-
-    /// Creates a table of Parquet files, or a Delta table, with the options of `CREATE EXTERNAL TABLE`, in place of one of the same
-    /// name.
-    ///
-    /// # Errors
-    /// If the files do not form one.
-    pub async fn create_table(
-        &self,
-        name: &str,
-        url: &str,
-        options: &[(String, String)],
-    ) -> EngineResult<()> {
-        let table = TableReference::bare(name);
-        let replaced = self.context.deregister_table(table.clone())?;
-        let created = self.create_external_table(name, url, options).await;
-        if let (Err(_), Some(replaced)) = (&created, replaced) {
-            self.context.register_table(table, replaced)?;
-        }
-        created
-    }
-
-    async fn create_external_table(
-        &self,
-        name: &str,
-        url: &str,
-        options: &[(String, String)],
-    ) -> EngineResult<()> {
-        let format = self.format_of(url).await?;
-        let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
-        let (quoted, url) = (name.replace('"', "\"\""), text(url));
-        let mut sql =
-            format!("CREATE EXTERNAL TABLE \"{quoted}\" STORED AS {format} LOCATION {url}");
-        if !options.is_empty() {
-            let options =
-                options.iter().map(|(name, value)| format!("{} {}", text(name), text(value)));
-            sql += &format!(" OPTIONS ({})", options.collect::<Vec<_>>().join(", "));
-        }
-        self.context.sql(&sql).await?.collect().await?;
-        Ok(())
-    }
-
-    /// The format of the table at a location, as STORED AS names it.
-    #[cfg_attr(not(feature = "delta"), allow(clippy::unused_async))]
-    async fn format_of(&self, _url: &str) -> EngineResult<&'static str> {
-        #[cfg(feature = "delta")]
-        if let Some(coscan) = CoscanOptions::of(self.context.state().config())
-            && coscan_delta::is_table(coscan.stores(), _url).await?
-        {
-            return Ok("DELTA");
-        }
-        Ok("PARQUET")
     }
 
     /// Runs one statement and prints its result. Dropping the future cancels it.
@@ -280,7 +212,7 @@ impl Session {
     }
 
     /// The reason why a statement failed, with advice.
-    fn failure(&self, error: DataFusionError) -> Failure {
+    pub(super) fn failure(&self, error: DataFusionError) -> Failure {
         advice::failure(error.into(), &self.context, self.name.is_none())
     }
 
