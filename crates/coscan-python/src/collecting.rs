@@ -13,7 +13,12 @@ use crate::statement::{Kept, Statement};
 
 /// The rows of a result on their way into memory. Their query is cancelled when this is dropped.
 #[pyclass(frozen, module = "coscan._native")]
-pub(crate) struct Collecting(OfProcess<(Arc<Statement>, Incoming<Result<Kept, QueryError>>)>);
+pub(crate) struct Collecting(OfProcess<Inner>);
+
+struct Inner {
+    statement: Arc<Statement>,
+    rows: Incoming<Result<Kept, QueryError>>,
+}
 
 impl Collecting {
     pub(crate) fn start(statement: &Arc<Statement>) -> PyResult<Self> {
@@ -21,7 +26,7 @@ impl Collecting {
         let rows = Incoming::start(|outgoing| async move {
             outgoing.send(read.await.map(|(kept, _)| kept)).await;
         })?;
-        Ok(Self(OfProcess::new((Arc::clone(statement), rows))))
+        Ok(Self(OfProcess::new(Inner { statement: Arc::clone(statement), rows })))
     }
 }
 
@@ -29,7 +34,7 @@ impl Collecting {
 impl Collecting {
     /// The number of rows, once they are in memory. Until then returns `None`, and calls back when they may be.
     fn poll(&self, callback: Py<PyAny>) -> PyResult<Option<usize>> {
-        let (statement, rows) = self.0.get()?;
+        let Inner { statement, rows } = self.0.get()?;
         match rows.poll(callback) {
             Poll::Pending => Ok(None),
             Poll::Ready(Received::Value(kept)) => {
@@ -42,7 +47,7 @@ impl Collecting {
 
     /// Cancels the query.
     fn cancel(&self) -> PyResult<()> {
-        self.0.get()?.1.cancel();
+        self.0.get()?.rows.cancel();
         Ok(())
     }
 }

@@ -197,7 +197,7 @@ impl Result {
         &self,
         py: Python<'_>,
         rows_max: usize,
-    ) -> PyResult<(Vec<Vec<Option<String>>>, Option<usize>)> {
+    ) -> PyResult<(Vec<texts::Row>, Option<usize>)> {
         let (first, count) = self.first_rows(py, rows_max)?;
         let rows = first.iter().map(texts::rows).collect::<PyResult<Vec<_>>>()?;
         Ok((rows.concat(), count))

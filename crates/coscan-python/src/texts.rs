@@ -18,8 +18,11 @@ pub(crate) fn texts(array: &ArrayRef) -> PyResult<Vec<Option<String>>> {
     (0..array.len()).map(text).collect()
 }
 
+/// The texts of a row.
+pub(crate) type Row = Vec<Option<String>>;
+
 /// The rows of a batch as texts.
-pub(crate) fn rows(batch: &RecordBatch) -> PyResult<Vec<Vec<Option<String>>>> {
+pub(crate) fn rows(batch: &RecordBatch) -> PyResult<Vec<Row>> {
     let columns = batch.columns().iter().map(texts).collect::<PyResult<Vec<_>>>()?;
     let row = |row: usize| columns.iter().map(|column| column[row].clone()).collect();
     Ok((0..batch.num_rows()).map(row).collect())
