@@ -5,8 +5,9 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
 use crate::chunkwise::cooperative_join::CooperativeJoinExec;
 use crate::chunkwise::in_order::InOrderExec;
-use crate::chunkwise::shared_aggregate::SharedAggregateExec;
+use crate::chunkwise::shared_aggregate::{CHUNKS_FROM_RESULTS, SharedAggregateExec};
 use crate::execution::exec::SharedScanExec;
+use crate::execution::metrics::{CHUNKS_DELIVERED, CHUNKS_NEEDED, CHUNKS_PRUNED_DYNAMIC_FILTER};
 
 /// The chunks that the scans of a query are done with and need, in all executions so far. A scan that has not started, such as
 /// one that waits for the other side of a join, is not known yet. Scans that the engine itself executes have no chunks.
@@ -47,10 +48,10 @@ impl ScanCounters {
         for counters in &self.0 {
             let metrics = counters.clone_inner();
             let count = |name| metrics.sum_by_name(name).map_or(0, |count| count.as_usize());
-            needed += count("chunks_needed");
-            done += count("chunks_delivered")
-                + count("chunks_pruned_dynamic_filter")
-                + count("chunks_from_results");
+            needed += count(CHUNKS_NEEDED);
+            done += count(CHUNKS_DELIVERED)
+                + count(CHUNKS_PRUNED_DYNAMIC_FILTER)
+                + count(CHUNKS_FROM_RESULTS);
         }
         // A chunk that was given back is handed out again.
         ChunkProgress { done: done.min(needed), needed }

@@ -38,7 +38,7 @@ pub(crate) struct Flags {
     /// Serve /metrics without a login to this machine [http.local_metrics]
     #[arg(long)]
     local_metrics: bool,
-    /// Let pages of this machine, such as notebooks, have the dashboard in a frame [http.local_frames]
+    /// Let pages of this machine, such as notebooks, show the dashboard in a frame [http.local_frames]
     #[arg(long)]
     local_frames: bool,
     /// The file of users; `coscan user NAME` makes its entries [users_file]

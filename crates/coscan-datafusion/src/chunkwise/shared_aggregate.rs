@@ -25,6 +25,9 @@ use crate::execution::exec::SharedScanExec;
 use crate::operator::{Operator, OperatorExec, Plan};
 use crate::results::{Collected, GROUPS_MAX, NotPublished, QueryFragment};
 
+/// The name of the counter of chunks whose results were there.
+pub(crate) const CHUNKS_FROM_RESULTS: &str = "chunks_from_results";
+
 /// Aggregates a table as the engine's first stage does, with the filters below it. It computes the state of a chunk apart and
 /// publishes it where that is of use to other queries, and takes states that others have published: their chunks are not read.
 ///
@@ -105,7 +108,7 @@ impl Operator for SharedAggregate {
             memory: MemoryConsumer::new(Self::NAME).register(context.memory_pool()),
             output: VecDeque::new(),
             computed: count("chunks_computed"),
-            from_results: count("chunks_from_results"),
+            from_results: count(CHUNKS_FROM_RESULTS),
             published: count("chunks_published"),
             refused: count("chunks_refused"),
             context,

@@ -8,6 +8,11 @@ use datafusion::physical_plan::metrics::{
     Count, ExecutionPlanMetricsSet, MetricBuilder, MetricValue, Time,
 };
 
+/// The names of the counters that say how far a scan is.
+pub(crate) const CHUNKS_NEEDED: &str = "chunks_needed";
+pub(crate) const CHUNKS_DELIVERED: &str = "chunks_delivered";
+pub(crate) const CHUNKS_PRUNED_DYNAMIC_FILTER: &str = "chunks_pruned_dynamic_filter";
+
 /// The metrics of a scan, summed over all executions of the plan.
 #[derive(Debug)]
 pub(crate) struct ScanCounts {
@@ -38,10 +43,10 @@ impl ScanCounts {
             time
         };
         Self {
-            chunks_needed: count("chunks_needed"),
+            chunks_needed: count(CHUNKS_NEEDED),
             chunks_pruned: count("chunks_pruned"),
-            chunks_pruned_dynamic_filter: count("chunks_pruned_dynamic_filter"),
-            chunks_delivered: count("chunks_delivered"),
+            chunks_pruned_dynamic_filter: count(CHUNKS_PRUNED_DYNAMIC_FILTER),
+            chunks_delivered: count(CHUNKS_DELIVERED),
             chunks_found_in_pool: count("chunks_found_in_pool"),
             bytes_read: count("bytes_read"),
             bytes_reused: count("bytes_reused"),

@@ -99,7 +99,7 @@ impl Listen {
 pub struct Http {
     /// Whether `/metrics` needs no login from this machine.
     pub local_metrics: bool,
-    /// Whether pages of this machine, such as notebooks, may have the dashboard in a frame.
+    /// Whether pages of this machine, such as notebooks, may show the dashboard in a frame.
     pub local_frames: bool,
 }
 

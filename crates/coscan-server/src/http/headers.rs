@@ -6,7 +6,7 @@ use axum::http::header::{
 };
 use axum::response::Response;
 
-/// The page loads nothing from other servers. Which pages may have it in a frame follows.
+/// The page loads nothing from other servers. `$frames` are the pages that may show it in a frame.
 macro_rules! policy {
     ($frames:literal) => {
         HeaderValue::from_static(concat!(
@@ -41,7 +41,7 @@ const HEADERS: [(HeaderName, HeaderValue); 4] = [
 ];
 
 /// Adds the headers to a response, including refusals. After a refusal the connection ends, so that clients without a
-/// login hold none. With `local_frames`, pages of this machine may have the response in a frame.
+/// login hold none. With `local_frames`, pages of this machine may show the response in a frame.
 pub(super) fn add(mut response: Response, local_frames: bool) -> Response {
     let headers = response.headers_mut();
     headers.extend(HEADERS);
