@@ -77,7 +77,7 @@ def compare_streams(file: str, keys: int, pairs: int) -> None:
             with open(script, "w") as out:
                 out.write(";\n".join(queries) + ";\n")
             scripts += ["-f", script]
-        command = [sys.executable, "-m", "coscan", "sql", "--memory-bytes", str(MEMORY), "--table", f"lineitem={file}", "--jobs", str(STREAMS)]
+        command = [sys.executable, "-m", "coscan", "sql", "--memory", str(MEMORY), "--table", f"lineitem={file}", "--jobs", str(STREAMS)]
         here = [sys.executable, __file__, "--in-threads", str(keys), file]
         measured(*command, *scripts)  # Warms the page cache.
         times = []
