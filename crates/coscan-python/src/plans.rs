@@ -61,7 +61,8 @@ impl PartitionStream for Foreign {
         output.spawn_blocking(move || {
             // Whoever asked for the rows waits without the interpreter.
             let reader = Python::try_attach(|py| capsules::reader(rows.bind(py)));
-            let Some(reader) = reader else { return Ok(()) };
+            let exits = || DataFusionError::Execution("the interpreter exits".to_owned());
+            let reader = reader.ok_or_else(exits)?;
             let reader = reader.map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
             for batch in reader {
                 let batch = batch.map_err(DataFusionError::from);

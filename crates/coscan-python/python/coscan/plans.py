@@ -2,19 +2,18 @@
 
 import importlib.metadata
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+from coscan import _native
 from coscan._native import Error
 from coscan.result import Result
-
-if TYPE_CHECKING:
-    from coscan.session import Session
 
 # Plans of other versions mean other things.
 _VERSION = "55"
 
 
-def run(session: "Session", dataframe: Any) -> Result:
+def run(session: _native.Session, dataframe: Any) -> Result:
     """See `Session.run`."""
     try:
         version = importlib.metadata.version("datafusion")
@@ -29,28 +28,28 @@ def run(session: "Session", dataframe: Any) -> Result:
     except Exception as error:  # What cannot be encoded, datafusion says by a plain Exception.
         reason = str(error).strip().rpartition("\n")[2]
     else:
-        native, reason = session._native.plan(encoded)
+        native, reason = session.plan(encoded)
         if native is not None:
             return Result(native)
     note = f"executed by the package datafusion, and shares nothing: {reason}"
     warnings.warn(note, stacklevel=3)
     plan = dataframe.execution_plan().display_indent()
-    return Result(session._native.foreign(dataframe.schema(), dataframe, f"{note}\n{plan}"))
+    return Result(session.foreign(dataframe.schema(), dataframe, f"{note}\n{plan}"))
 
 
 class DataFusionContext:
     """A context of the package `datafusion` whose queries are executed by coscan. `Session.datafusion()` makes it."""
 
-    def __init__(self, session: "Session", context: Any) -> None:
+    def __init__(self, run: Callable[[Any], Result], context: Any) -> None:
         if not hasattr(context, "sql"):
             raise TypeError(f"datafusion() takes a SessionContext of the package datafusion, not {type(context)}")
-        self._session = session
+        self._run = run
         self._context = context
 
     def sql(self, text: str) -> Result:
         """Plans a statement in the context, and executes it in the session."""
-        return run(self._session, self._context.sql(text))
+        return self._run(self._context.sql(text))
 
     def table(self, name: str) -> Result:
         """All rows of a table of the context."""
-        return run(self._session, self._context.table(name))
+        return self._run(self._context.table(name))

@@ -74,8 +74,9 @@ class Progress(NamedTuple):
 class Result:
     """The rows of a statement, which runs when they are first asked for. `Session.sql()` and `Session.scan()` make it.
 
-    Rows stream once, and raise `Error` when they are asked for again: to `arrow()`, `pl()`, `df()`, an iteration, or any package that reads `__arrow_c_stream__`; or they are fetched one
-    after another by `fetchone()`, `fetchmany()` and `fetchall()`. After `collect()` they are in memory and can be read again and again.
+    Rows stream once: to `arrow()`, `pl()`, `df()`, an iteration, or any package that reads `__arrow_c_stream__`; or they are fetched one after
+    another by `fetchone()`, `fetchmany()` and `fetchall()`. Asking for them again raises `Error`. After `collect()` they are in memory, and
+    can be read again and again.
 
     In a coroutine, `await result` collects the rows, and `async for batch in result` streams them, while the event loop goes on.
     Cancelling the task cancels the statement. `asyncio.create_task` and task groups take `result.collect_async()`.

@@ -131,11 +131,11 @@ class Session:
         Files are opened by this session: credentials and settings of the context do not come with the plan. What exists only there,
         such as tables in memory and functions in Python, makes `datafusion` execute the query as before: a warning and `explain()` say so.
         """
-        return plans.run(self, dataframe)
+        return plans.run(self._native, dataframe)
 
     def datafusion(self, context: Any) -> plans.DataFusionContext:
         """A context of the package `datafusion` whose statements are executed by `run()`: `session.datafusion(context).sql(…)`."""
-        return plans.DataFusionContext(self, context)
+        return plans.DataFusionContext(self.run, context)
 
     def serve(
         self,
