@@ -45,6 +45,7 @@
 //!   some rules have in common is `operator`.
 //! - `results`: what several queries compute of a chunk is computed once.
 //! - `common_subplans`: aggregations that a statement has twice are executed once.
+//! - `distributed`: scans are divided among the tasks of a distributed query.
 //! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers
 //!   of one scan (`executions`, `chunk_scan`), which reads in the order of `ranking` and drops chunks by
 //!   `dynamic_pruning`. Each partition reads chunks with its `chunk_reader` and returns a `stream`, through a
@@ -56,6 +57,7 @@ mod chunkwise;
 mod common_subplans;
 mod datafusion_tables;
 mod decimals;
+mod distributed;
 mod dml;
 mod error;
 mod execution;
@@ -77,6 +79,8 @@ mod tables;
 
 pub use batch_bytes::slice_bytes;
 pub use datafusion_tables::named_files::enable_url_table;
+pub use distributed::planning::for_workers;
+pub use distributed::task::{ChunkToDivide, NotDivisible, ScanTask, TaskTable};
 pub use error::{QueryError, is_conflict, is_of_dropped_table};
 pub use execution::exec::SharedScanExec;
 pub use managed::checkpoint::CheckpointCounts;

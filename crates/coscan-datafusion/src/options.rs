@@ -9,6 +9,7 @@ use datafusion::prelude::SessionConfig;
 
 use crate::datafusion_tables::file_list_cache::FileListCache;
 use crate::planning::selectivity::DIRECT_BYTES_MAX;
+use crate::settings::SessionSettings;
 
 /// The configuration of a session that shares scans: the buffer manager, and how tables are opened.
 ///
@@ -96,6 +97,12 @@ impl CoscanOptions {
     /// Whether operators draw on the budget of the manager.
     pub(crate) fn shares_memory(&self) -> bool {
         self.shares_memory
+    }
+
+    /// Adds coscan to the configuration of a session that executes plans and makes none, as tasks of distributed queries do.
+    pub fn add_to(self, config: &mut SessionConfig) {
+        config.set_extension(Arc::new(self));
+        SessionSettings::add_to(config);
     }
 
     /// The configuration that is installed in a session, if any.

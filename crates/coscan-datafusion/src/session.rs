@@ -29,7 +29,6 @@ use crate::optimizer::top_k::TOP_K_PUSHDOWN;
 use crate::optimizer::unchanged_files::UNCHANGED_FILES;
 use crate::options::CoscanOptions;
 use crate::session_stores::SessionStores;
-use crate::settings::SessionSettings;
 use crate::tables::factory::SharedTableFactory;
 use crate::tables::time_travel::TimeTravel;
 
@@ -101,8 +100,7 @@ impl CoscanOptions {
         let mut logical_rules = existing.optimizers().to_vec();
         logical_rules.retain(|rule| rule.name() != ChangedRows::NAME);
         logical_rules.push(Arc::new(ChangedRows));
-        existing.config_mut().set_extension(Arc::new(self));
-        SessionSettings::add_to(existing.config_mut());
+        self.add_to(existing.config_mut());
         let mut builder = SessionStateBuilder::new_from_existing(existing);
         if let Some(analyzer) = builder.analyzer() {
             analyzer.rules.retain(|rule| rule.name() != RewriteDml::NAME);

@@ -201,7 +201,7 @@ impl SessionSettings {
     }
 
     /// Adds the settings to a session that does not have them yet.
-    pub(crate) fn add_to(config: &mut SessionConfig) {
+    pub fn add_to(config: &mut SessionConfig) {
         let extensions = &mut config.options_mut().extensions;
         if extensions.get::<Self>().is_none() {
             extensions.insert(Self::default());

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use crate::common_subplans::{all_share, with_consumers};
 use crate::datafusion_tables::listing_table::SharedListingTable;
 use crate::decimals::cheaper;
+use crate::distributed::planning::is_for_workers;
 use crate::operator::Plan;
 use crate::options::CoscanOptions;
 use crate::pinning::pin_tables;
@@ -111,7 +112,9 @@ impl QueryPlanner for SharingPlanner {
     ) -> Result<Plan> {
         let pinned = pin_tables(logical_plan, session).await?;
         let logical_plan = pinned.as_ref().unwrap_or(logical_plan);
-        let cheaper = cheaper(logical_plan)?;
+        let is_for_workers = is_for_workers(session.config());
+        // Its functions are not known to workers.
+        let cheaper = if is_for_workers { None } else { cheaper(logical_plan)? };
         let logical_plan = cheaper.as_ref().unwrap_or(logical_plan);
         if let Some(reason) = not_shared(logical_plan)?
             && let Some(state) = session.as_any().downcast_ref::<SessionState>()
@@ -122,6 +125,9 @@ impl QueryPlanner for SharingPlanner {
         }
         if NotShared::of(session.config()).is_some() {
             return self.planner.create_physical_plan(logical_plan, session).await;
+        }
+        if is_for_workers {
+            return self.plan_with_shared_tables(logical_plan, session).await;
         }
         // Without common subplans, the statement may have another error, or none.
         if let Ok(Some(plan)) = self.plan_with_common_subplans(logical_plan, session).await {

@@ -32,6 +32,16 @@ impl SortKey {
         (!columns.is_empty()).then_some(Self { columns })
     }
 
+    /// The keys with these columns, as indexes into the table's schema. Returns `None` if there are none.
+    pub(crate) fn of_columns(columns: Vec<(usize, SortOptions)>) -> Option<Self> {
+        (!columns.is_empty()).then_some(Self { columns })
+    }
+
+    /// The columns with their directions, as indexes into the table's schema.
+    pub(crate) fn to_columns(&self) -> Vec<(usize, SortOptions)> {
+        self.columns.clone()
+    }
+
     /// The columns, as indexes into the table's schema.
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> + '_ {
         self.columns.iter().map(|(column, _)| *column)

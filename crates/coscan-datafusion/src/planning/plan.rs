@@ -14,6 +14,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use log::debug;
 
+use crate::distributed::planning::is_for_workers;
 use crate::execution::exec::SharedScanExec;
 use crate::planning::replica_choice::CopyChoice;
 use crate::planning::unshared;
@@ -64,12 +65,14 @@ pub(crate) async fn plan(
     let scan = SharedScanExec::new(Arc::clone(table), projection, filters, settings, None)?;
     let mut scan = scan.with_bloom_filters().await?;
     // The first rows are the same each time, which are those of the table itself.
-    if limit.is_none() && !replicas.is_empty() {
+    let is_for_workers = is_for_workers(session.config());
+    if limit.is_none() && !replicas.is_empty() && !is_for_workers {
         scan = of_cheapest_copy(session, scan, replicas).await?;
     }
     let scan = scan.with_limit(limit).in_few_partitions()?;
     let source = scan.source();
     let direct = match NotShared::of(session.config()) {
+        None if is_for_workers => None,
         None => unshared::plan_if_cheaper(session, source, &scan.requirements())?,
         Some(reason) => unshared::plan_direct(session, source, &scan.requirements(), reason)?,
     };

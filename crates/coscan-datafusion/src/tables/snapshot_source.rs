@@ -89,7 +89,7 @@ pub struct SnapshotFile {
     /// The changes of its rows in this snapshot.
     pub changes: Option<Arc<FileChanges>>,
     /// The options with which the file is opened, if they are not those of its table.
-    pub(crate) options: Option<FileOptions>,
+    pub options: Option<FileOptions>,
 }
 
 impl From<TableFile> for SnapshotFile {

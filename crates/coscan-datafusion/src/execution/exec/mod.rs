@@ -1,6 +1,7 @@
 //! The scan operator.
 
 mod display;
+mod division;
 mod execution;
 mod operator;
 mod pushdown;
@@ -211,6 +212,12 @@ impl SharedScanExec {
     /// The chunks that it needs, in ascending order.
     pub(crate) fn needed_chunks(&self) -> &[ChunkIndex] {
         &self.needed.chunks
+    }
+
+    /// The number of chunks that it needs, and that of all chunks that it could need.
+    #[must_use]
+    pub fn chunk_counts(&self) -> (usize, usize) {
+        (self.needed.chunks.len(), self.needed.total)
     }
 
     /// The weight of its query.

@@ -1,0 +1,282 @@
+//! Plans statements for several workers.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coscan_datafusion::{NotDivisible, SharedScanExec, for_workers};
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{
+    ChannelResolver, DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExec,
+    DistributedExt, DistributedLeafExec, RouteTasksEvent, RouteTasksEventResponse,
+    ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, WorkerResolver,
+};
+use url::Url;
+
+use crate::codec::TaskScanCodec;
+use crate::ownership::owners;
+use crate::sendable::check_sendable;
+use crate::session_header::SessionHeader;
+use crate::task_scan::TaskScan;
+use crate::worker::Channels;
+
+/// The reason why a statement is executed by its server alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotDistributed {
+    /// No worker is known.
+    NoWorkers,
+    /// It reads no shared table.
+    NoSharedTable,
+    /// The statement does not repartition or sort enough to have stages, or its tables are small.
+    OneTask,
+    /// An operator cannot be sent to workers.
+    Operator(String),
+    /// A scan cannot be divided.
+    Scan(NotDivisible),
+}
+
+impl fmt::Display for NotDistributed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not distributed: ")?;
+        match self {
+            Self::NoWorkers => f.write_str("no worker is known"),
+            Self::NoSharedTable => f.write_str("it reads no shared table"),
+            Self::OneTask => f.write_str("its tables are small"),
+            Self::Operator(name) => write!(f, "workers do not execute {name}"),
+            Self::Scan(reason) => write!(f, "{reason}"),
+        }
+    }
+}
+
+impl Error for NotDistributed {}
+
+impl NotDistributed {
+    /// The reason in an error of planning, if it is one.
+    #[must_use]
+    pub fn of(error: &DataFusionError) -> Option<&Self> {
+        let DataFusionError::External(error) = error.find_root() else { return None };
+        error.downcast_ref()
+    }
+}
+
+/// How statements are divided.
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// The stored bytes from which on a scan is divided among all workers. Scans of less are read by one worker. The
+    /// default is 64 MB.
+    pub divided_bytes_min: u64,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> Self {
+        Self { divided_bytes_min: 64_000_000 }
+    }
+}
+
+/// The workers that statements are divided among.
+#[derive(Clone)]
+pub struct Cluster {
+    options: ClusterOptions,
+    workers: Arc<dyn WorkerResolver>,
+    channels: Arc<dyn ChannelResolver + Send + Sync>,
+}
+
+/// A plan that workers execute.
+#[derive(Clone, Debug)]
+pub struct DistributedPlan {
+    /// The plan of one partition, whose stages are sent when it is executed.
+    pub plan: Arc<dyn ExecutionPlan>,
+    /// The context to execute it in.
+    pub context: Arc<TaskContext>,
+}
+
+/// The workers of one statement. They stay the same while it is planned and executed.
+#[derive(Debug)]
+struct Workers(Vec<Url>);
+
+impl WorkerResolver for Workers {
+    fn get_urls(&self) -> Result<Vec<Url>> {
+        Ok(self.0.clone())
+    }
+}
+
+impl Cluster {
+    /// The workers that a resolver names when a statement is planned, with connections to them.
+    #[must_use]
+    pub fn new(
+        options: ClusterOptions,
+        workers: Arc<dyn WorkerResolver>,
+        channels: Arc<dyn ChannelResolver + Send + Sync>,
+    ) -> Self {
+        Self { options, workers, channels }
+    }
+
+    /// Plans a statement of a session with coscan, which is not optimized yet.
+    ///
+    /// # Errors
+    /// [`NotDistributed`] if its server should execute it alone; otherwise as the planner of the session.
+    pub async fn plan(
+        &self,
+        session: &SessionState,
+        statement: &LogicalPlan,
+        query: Option<String>,
+    ) -> Result<DistributedPlan> {
+        let state = self.session(session, query)?;
+        let plan = state.create_physical_plan(statement).await?;
+        match plan.is::<DistributedExec>() {
+            true => Ok(DistributedPlan { plan, context: state.task_ctx() }),
+            false => Err(DataFusionError::External(Box::new(NotDistributed::OneTask))),
+        }
+    }
+
+    /// The session that plans and executes a statement.
+    fn session(&self, session: &SessionState, query: Option<String>) -> Result<SessionState> {
+        let mut workers = self.workers.get_urls()?;
+        workers.sort_unstable();
+        workers.dedup();
+        if workers.is_empty() {
+            return Err(DataFusionError::External(Box::new(NotDistributed::NoWorkers)));
+        }
+        let header = SessionHeader::of(session.config(), query).to_headers()?;
+        let workers = Arc::new(Workers(workers));
+        let mut state = for_workers(session.clone());
+        state.config_mut().set_extension(Arc::clone(&workers));
+        state.config_mut().set_extension(Arc::new(self.options.clone()));
+        let planner = SendablePlans { planner: Arc::clone(state.query_planner()) };
+        let id = session.session_id().to_owned();
+        let creates_defaults = state.config().options().catalog.create_default_catalog_and_schema;
+        let mut state = SessionStateBuilder::new_from_existing(state)
+            .with_session_id(id)
+            .with_query_planner(Arc::new(planner))
+            .with_distributed_planner()
+            .with_distributed_worker_resolver(workers as Arc<dyn WorkerResolver>)
+            .with_distributed_channel_resolver(Channels(Arc::clone(&self.channels)))
+            .with_distributed_user_codec(TaskScanCodec)
+            .with_distributed_desired_task_count_handler(desired_tasks)
+            .with_distributed_scale_up_leaf_node_handler(divide)
+            .with_distributed_route_tasks_handler(route_to_owners)
+            .with_distributed_passthrough_headers(header)?
+            // Tasks of a union execute all its inputs, so that task i is that of worker i everywhere.
+            .with_distributed_children_isolator_unions(false)?
+            .build();
+        state.config_mut().options_mut().catalog.create_default_catalog_and_schema =
+            creates_defaults;
+        Ok(state)
+    }
+}
+
+/// Plans statements with the planner of the session, and refuses plans that cannot be sent.
+#[derive(Debug)]
+struct SendablePlans {
+    planner: Arc<dyn QueryPlanner + Send + Sync>,
+}
+
+#[async_trait]
+impl QueryPlanner for SendablePlans {
+    async fn create_physical_plan(
+        &self,
+        statement: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = self.planner.create_physical_plan(statement, session).await?;
+        check_sendable(&plan).map_err(|reason| DataFusionError::External(Box::new(reason)))?;
+        Ok(plan)
+    }
+}
+
+/// The number of tasks that a scan should have.
+fn desired_tasks(
+    event: DesiredTaskCountEvent<'_>,
+) -> Option<Result<DesiredTaskCountEventResponse>> {
+    let scan = event.plan.downcast_ref::<SharedScanExec>()?;
+    // Operators above may need all rows of a scan of one partition in one place.
+    if event.plan.output_partitioning().partition_count() == 1 {
+        return Some(Ok(DesiredTaskCountEventResponse::maximum(1)));
+    }
+    let workers = workers_of(event.session_config).0.len();
+    let options = event.session_config.get_extension::<ClusterOptions>().unwrap_or_default();
+    let bytes = scan.chunks_to_divide().map(|chunks| chunks.iter().map(|chunk| chunk.bytes).sum());
+    let tasks = match bytes {
+        Ok(bytes) if options.divided_bytes_min <= bytes => workers,
+        _ => 1,
+    };
+    Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))
+}
+
+/// Divides a scan into tasks, each with the row groups that its worker owns.
+fn divide(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
+    let scan = event.plan.downcast_ref::<SharedScanExec>()?;
+    let workers = &workers_of(event.session_config).0;
+    let partitions_max = event.session_config.target_partitions();
+    let divided = divided(event.plan, scan, workers, event.task_count, partitions_max);
+    Some(divided.map(ScaleUpLeafNodeEventResponse::new))
+}
+
+fn divided(
+    plan: &Arc<dyn ExecutionPlan>,
+    scan: &SharedScanExec,
+    workers: &[Url],
+    task_count: usize,
+    partitions_max: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let chunks = scan.chunks_to_divide();
+    let chunks = chunks.map_err(|reason| external(NotDistributed::Scan(reason)))?;
+    // A stage of fewer tasks is on the workers that are first in the rank of its table.
+    let all = owners(&chunks, workers);
+    let (owners, places) = match task_count == workers.len() {
+        true => (all, (0..workers.len()).collect()),
+        false => {
+            let first = all.first().copied().unwrap_or_default();
+            let places: Vec<_> =
+                (0..task_count).map(|task| (first + task) % workers.len()).collect();
+            let nearby: Vec<_> = places.iter().map(|&place| workers[place].clone()).collect();
+            (crate::ownership::owners(&chunks, &nearby), places)
+        }
+    };
+    let mut counts = vec![0; task_count];
+    owners.iter().for_each(|&owner| counts[owner] += 1);
+    let partitions = counts.into_iter().max().unwrap_or_default().min(partitions_max).max(1);
+    let tasks = scan.divide(&owners, task_count, partitions)?;
+    let variants = tasks.into_iter().zip(places).map(|(task, place): (_, usize)| {
+        Ok(Arc::new(TaskScan::new(task, workers[place].clone())?) as Arc<dyn ExecutionPlan>)
+    });
+    let variants = variants.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(DistributedLeafExec::try_new(Arc::clone(plan), variants)?))
+}
+
+/// Sends each task to the owner of its row groups. Stages without scans are left to the engine.
+fn route_to_owners(event: RouteTasksEvent<'_>) -> Option<Result<RouteTasksEventResponse>> {
+    let mut owners = None;
+    let visited = event.plan.apply(|plan| {
+        let Some(leaf) = plan.downcast_ref::<DistributedLeafExec>() else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        let owner =
+            |task: &Arc<dyn ExecutionPlan>| Some(task.downcast_ref::<TaskScan>()?.owner().clone());
+        owners = leaf.variants().iter().map(owner).collect::<Option<Vec<_>>>();
+        Ok(TreeNodeRecursion::Stop)
+    });
+    if let Err(error) = visited {
+        return Some(Err(error));
+    }
+    let owners = owners.filter(|owners| owners.len() == event.task_count)?;
+    Some(Ok(RouteTasksEventResponse::new(owners)))
+}
+
+/// The workers of the statement that a session plans.
+fn workers_of(config: &SessionConfig) -> Arc<Workers> {
+    config.get_extension::<Workers>().expect("the session of a statement has its workers")
+}
+
+fn external(reason: NotDistributed) -> DataFusionError {
+    DataFusionError::External(Box::new(reason))
+}

@@ -1,0 +1,81 @@
+//! Workers, which execute tasks.
+
+use std::sync::Arc;
+
+use coscan_datafusion::{CoscanOptions, QueryId, SharedMemoryPool};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion_distributed::{
+    ChannelResolver, DistributedExt, Worker, WorkerPlanRewriteEvent,
+    WorkerPlanRewriteEventResponse, WorkerQueryContext,
+};
+
+use crate::codec::TaskScanCodec;
+use crate::sendable::check_received;
+use crate::session_header::{SessionHeader, version};
+
+/// Makes the functions of a server known to a session.
+type RegisterFunctions = Arc<dyn Fn(&mut SessionState) -> Result<()> + Send + Sync>;
+
+/// What a worker executes tasks with.
+#[derive(Clone)]
+pub struct WorkerOptions {
+    /// The manager that the tasks of all queries share, and its stores.
+    pub coscan: CoscanOptions,
+    /// The connections to the other workers.
+    pub channels: Arc<dyn ChannelResolver + Send + Sync>,
+    /// Makes the functions known that sessions of coordinators have besides those of the engine.
+    pub register_functions: RegisterFunctions,
+}
+
+/// A worker. Its tasks share one manager and one memory budget, whatever coordinators and queries they are of.
+#[must_use]
+pub fn worker(options: WorkerOptions) -> Worker {
+    let manager = options.coscan.manager();
+    let runtime =
+        RuntimeEnv { memory_pool: SharedMemoryPool::of_manager(manager), ..RuntimeEnv::default() };
+    let build = move |context: WorkerQueryContext| {
+        let options = options.clone();
+        async move { session(&options, context) }
+    };
+    Worker::from_session_builder(build).with_runtime_env(Arc::new(runtime)).with_version(version())
+}
+
+/// The session of a task.
+fn session(options: &WorkerOptions, context: WorkerQueryContext) -> Result<SessionState> {
+    let WorkerQueryContext { builder, headers } = context;
+    let header = SessionHeader::from_headers(&headers)?;
+    let mut state = builder
+        .with_distributed_channel_resolver(Channels(Arc::clone(&options.channels)))
+        .with_distributed_user_codec(TaskScanCodec)
+        .with_distributed_worker_plan_rewrite_handler(checked)
+        .build();
+    let config = state.config_mut();
+    options.coscan.clone().add_to(config);
+    header.apply_to(config)?;
+    if let Some(query) = header.query {
+        config.set_extension(Arc::new(QueryId::new(query)));
+    }
+    (options.register_functions)(&mut state)?;
+    Ok(state)
+}
+
+/// Refuses plans with operators that workers do not execute.
+fn checked(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
+    check_received(&event.plan)?;
+    Ok(WorkerPlanRewriteEventResponse::new(event.plan))
+}
+
+/// The connections of a worker, shared by its sessions.
+pub(crate) struct Channels(pub(crate) Arc<dyn ChannelResolver + Send + Sync>);
+
+#[async_trait::async_trait]
+impl ChannelResolver for Channels {
+    async fn get_worker_client_for_url(
+        &self,
+        url: &url::Url,
+    ) -> Result<Box<dyn datafusion_distributed::WorkerChannel>, DataFusionError> {
+        self.0.get_worker_client_for_url(url).await
+    }
+}

@@ -1,0 +1,149 @@
+//! Workers in this process, each with a manager of its own, connected by channels in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coscan_datafusion::CoscanOptions;
+use coscan_distributed::{Cluster, ClusterOptions, WorkerOptions, worker};
+use coscan_runtime::{BufferManager, Options};
+use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
+use coscan_storage::table::FileOptions;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::config::Dialect;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_plan::collect;
+use datafusion::prelude::SessionContext;
+use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
+use datafusion_distributed::{ChannelResolver, Worker, WorkerChannel, WorkerResolver};
+use hyper_util::rt::TokioIo;
+use tonic::transport::{Endpoint, Server};
+use url::Url;
+
+use crate::data::ROW_GROUP_ROWS;
+
+/// A worker of a test.
+pub(crate) struct TestWorker {
+    /// What it has read from the store.
+    pub(crate) reads: Arc<StoreMetrics>,
+}
+
+/// Workers, and a coordinator that is none of them.
+pub(crate) struct TestCluster {
+    pub(crate) workers: Vec<TestWorker>,
+    pub(crate) cluster: Cluster,
+    pub(crate) coordinator: CoscanOptions,
+}
+
+/// The options of a test's workers.
+#[derive(Clone)]
+pub(crate) struct TestOptions {
+    pub(crate) workers: usize,
+    pub(crate) manager: Options,
+    pub(crate) chunk_rows: u64,
+    pub(crate) divided_bytes_min: u64,
+}
+
+impl TestOptions {
+    /// Workers for the tables of tests, all of which they divide.
+    pub(crate) fn small(workers: usize) -> Self {
+        Self {
+            workers,
+            manager: Options::with_memory_bytes(512 << 20),
+            chunk_rows: ROW_GROUP_ROWS,
+            divided_bytes_min: 0,
+        }
+    }
+}
+
+impl TestCluster {
+    pub(crate) fn start(options: &TestOptions) -> Self {
+        let channels = Channels::default();
+        let mut workers = Vec::new();
+        for index in 0..options.workers {
+            let (coscan, reads) = coscan(options);
+            workers.push(TestWorker { reads });
+            let worker = worker(WorkerOptions {
+                coscan,
+                channels: Arc::new(channels.clone()),
+                register_functions: Arc::new(|_| Ok(())),
+            });
+            channels.connect(url(index), worker);
+        }
+        let names: Vec<_> = (0..options.workers).map(url).collect();
+        let cluster = Cluster::new(
+            ClusterOptions { divided_bytes_min: options.divided_bytes_min },
+            Arc::new(Names(names)),
+            Arc::new(channels),
+        );
+        Self { workers, cluster, coordinator: coscan(options).0 }
+    }
+
+    /// The rows of a query over the workers.
+    pub(crate) async fn query(
+        &self,
+        session: &SessionContext,
+        sql: &str,
+    ) -> Result<Vec<RecordBatch>> {
+        let state = session.state();
+        let statement = state.sql_to_statement(sql, &Dialect::Generic)?;
+        let statement = state.statement_to_plan(statement).await?;
+        let planned = self.cluster.plan(&state, &statement, None).await?;
+        collect(planned.plan, planned.context).await
+    }
+}
+
+/// A manager, and what is read through it.
+fn coscan(options: &TestOptions) -> (CoscanOptions, Arc<StoreMetrics>) {
+    let manager = BufferManager::new(options.manager.clone()).unwrap();
+    let reads = StoreMetrics::with_log();
+    let store = MeteredStore::new(Arc::new(DirectFileStore::default()), Arc::clone(&reads));
+    let stores = Stores::new();
+    stores.register(&Url::parse("file:///").unwrap(), Arc::new(store));
+    let table_options = FileOptions { chunk_rows: options.chunk_rows, ..FileOptions::default() };
+    let coscan = CoscanOptions::new(&manager).with_stores(stores).with_table_options(table_options);
+    (coscan.with_direct_bytes_max(0), reads)
+}
+
+fn url(index: usize) -> Url {
+    Url::parse(&format!("http://worker-{index}")).unwrap()
+}
+
+struct Names(Vec<Url>);
+
+impl WorkerResolver for Names {
+    fn get_urls(&self) -> Result<Vec<Url>, DataFusionError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// The connections to the workers.
+#[derive(Clone, Default)]
+struct Channels(Arc<std::sync::Mutex<BTreeMap<Url, BoxCloneSyncChannel>>>);
+
+impl Channels {
+    fn connect(&self, url: Url, worker: Worker) {
+        let (client, server) = tokio::io::duplex(1 << 20);
+        let mut client = Some(TokioIo::new(client));
+        let connector = tower::service_fn(move |_| {
+            let client = client.take().ok_or_else(|| std::io::Error::other("connected twice"));
+            std::future::ready(client)
+        });
+        let channel = Endpoint::from_static("http://worker").connect_with_connector_lazy(connector);
+        self.0.lock().unwrap().insert(url, BoxCloneSyncChannel::new(channel));
+        let server = futures::stream::iter([Ok::<_, std::io::Error>(server)]);
+        tokio::spawn(
+            Server::builder().add_service(worker.into_worker_server()).serve_with_incoming(server),
+        );
+    }
+}
+
+#[async_trait]
+impl ChannelResolver for Channels {
+    async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
+        let channel = self.0.lock().unwrap().get(url).cloned();
+        let channel = channel
+            .ok_or_else(|| DataFusionError::Execution(format!("no worker {url} is connected")))?;
+        Ok(create_worker_client(channel))
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests of queries over several workers, in one process.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod cluster;
+mod data;
+mod sharing;
+mod tpch;
