@@ -24,7 +24,7 @@ impl Collecting {
     pub(crate) fn start(statement: &Arc<Statement>) -> PyResult<Self> {
         let read = statement.read(None);
         let rows = Incoming::start(|outgoing| async move {
-            outgoing.send(read.await.map(|(kept, _)| kept)).await;
+            outgoing.send(read.await.map(|(kept, _)| kept), 0).await;
         })?;
         Ok(Self(OfProcess::new(Inner { statement: Arc::clone(statement), rows })))
     }

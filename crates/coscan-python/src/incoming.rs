@@ -11,8 +11,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::process::{self, STEP, Task, lock};
 
-/// The values that wait in the queue at most.
-const QUEUE: usize = 2;
+/// The places of the queue. A value takes one for each [`PLACE_BYTES`], and at most half of them. With few places for small
+/// values, each would cost a change of threads.
+const PLACES: usize = 16;
+const PLACE_BYTES: usize = 1 << 20;
 
 /// A value, or the end of all.
 type Queued<T> = Option<(T, OwnedSemaphorePermit)>;
@@ -56,7 +58,7 @@ impl<T: Send + 'static> Incoming<T> {
         let waiting = Waiting::default();
         let outgoing = Arc::new(Outgoing {
             sender: Some(sender),
-            places: Arc::new(Semaphore::new(QUEUE)),
+            places: Arc::new(Semaphore::new(PLACES)),
             waiting: Arc::clone(&waiting),
         });
         let sent = run(Arc::clone(&outgoing));
@@ -109,9 +111,11 @@ impl<T: Send + 'static> Incoming<T> {
 }
 
 impl<T> Outgoing<T> {
-    /// Sends a value when there is a place for it. Returns whether anybody may take it.
-    pub(crate) async fn send(&self, value: T) -> bool {
-        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return false };
+    /// Sends a value of some bytes when there is a place for it. Returns whether anybody may take it.
+    pub(crate) async fn send(&self, value: T, bytes: usize) -> bool {
+        let places = bytes.div_ceil(PLACE_BYTES).clamp(1, PLACES / 2) as u32;
+        let acquired = Arc::clone(&self.places).acquire_many_owned(places).await;
+        let Ok(place) = acquired else { return false };
         let is_sent =
             self.sender.as_ref().is_some_and(|sender| sender.send(Some((value, place))).is_ok());
         self.wake();

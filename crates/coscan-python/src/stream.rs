@@ -6,6 +6,7 @@ use std::task::Poll;
 use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use coscan_datafusion::slice_bytes;
 use coscan_server::queries::QueryError;
 use coscan_server::query_error;
 use datafusion::error::Result as EngineResult;
@@ -46,7 +47,7 @@ impl Rows {
                 ended = send_all(query, &outgoing) => ended,
             };
             if let Err(error) = ended {
-                outgoing.send(Err(error)).await;
+                outgoing.send(Err(error), 0).await;
             }
         })?;
         Ok(Self { schema, batches, failure })
@@ -96,7 +97,9 @@ async fn send_all(
 ) -> Result<(), QueryError> {
     let mut batches = query.await.map_err(query_error)?;
     while let Some(batch) = batches.next().await {
-        if !outgoing.send(Ok(batch.map_err(query_error)?)).await {
+        let batch = batch.map_err(query_error)?;
+        let bytes = slice_bytes(&batch);
+        if !outgoing.send(Ok(batch), bytes).await {
             break;
         }
     }
