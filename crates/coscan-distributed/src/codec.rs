@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coscan_datafusion::CoscanOptions;
+use coscan_datafusion::{CoscanOptions, SnapshotFile};
 use datafusion::common::{exec_datafusion_err, exec_err, not_impl_err};
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
@@ -16,6 +16,7 @@ use prost::Message;
 
 use crate::task_scan::TaskScan;
 use crate::wire::{self, FORMAT, TaskScanMessage};
+use crate::worker::Readable;
 
 /// The codec of [`TaskScan`]. Decoding reads nothing.
 #[derive(Debug)]
@@ -50,6 +51,13 @@ impl PhysicalExtensionCodec for TaskScanCodec {
         };
         let (filters, pushed) = (decode(&message.filters)?, decode(&message.pushed_filters)?);
         let (task, owner) = message.to_task(&coscan, filters, pushed)?;
+        let readable = context.session_config().get_extension::<Readable>();
+        let is_readable = |file: &SnapshotFile| {
+            readable.as_ref().is_some_and(|readable| readable.has(&file.file.version()))
+        };
+        if let Some(file) = task.table.snapshot.files.iter().find(|file| !is_readable(file)) {
+            return exec_err!("this worker may not read {}: see workers.stores", file.file.name());
+        }
         Ok(Arc::new(TaskScan::new(task, owner)?))
     }
 

@@ -3,10 +3,16 @@
 //!
 //! A coordinator plans a statement ([`Cluster::plan`]) in a session whose operators can all be sent (`planning`; `sendable`
 //! has the list of operators). The leaves of the plan become one [`TaskScan`] for each task, with the row groups that
-//! its worker owns (`ownership`), and travel in their own form (`codec`, `wire`). A worker ([`worker`]) executes tasks
-//! with the settings of the coordinator's session (`session_header`).
+//! its worker owns (`ownership`), and travel in their own form (`codec`, `wire`). `execution` starts it, and starts it again
+//! if a worker is lost before the first rows. What cannot be distributed has a reason (`not_distributed`).
+//!
+//! A worker ([`worker`]) executes tasks with the settings of the coordinator's session (`session_header`). `network` has the
+//! connections between servers, with certificates on both sides, and the list of workers that answer.
 
 mod codec;
+mod execution;
+mod network;
+mod not_distributed;
 mod ownership;
 mod planning;
 mod sendable;
@@ -15,6 +21,9 @@ mod task_scan;
 mod wire;
 mod worker;
 
-pub use planning::{Cluster, ClusterOptions, DistributedPlan, NotDistributed};
+pub use execution::WorkerLost;
+pub use network::{Connections, Health, HealthyWorkers, RunningTasks, Security, WorkerServer};
+pub use not_distributed::NotDistributed;
+pub use planning::{Cluster, ClusterOptions, DistributedPlan, WorkerList};
 pub use task_scan::TaskScan;
 pub use worker::{WorkerOptions, worker};

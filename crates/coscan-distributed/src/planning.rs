@@ -1,17 +1,16 @@
 //! Plans statements for several workers.
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coscan_datafusion::{NotDivisible, SharedScanExec, for_workers};
+use coscan_datafusion::{SharedScanExec, for_workers};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::QueryPlanner;
-use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
@@ -22,51 +21,12 @@ use datafusion_distributed::{
 use url::Url;
 
 use crate::codec::TaskScanCodec;
+use crate::not_distributed::NotDistributed;
 use crate::ownership::owners;
 use crate::sendable::check_sendable;
 use crate::session_header::SessionHeader;
 use crate::task_scan::TaskScan;
 use crate::worker::Channels;
-
-/// The reason why a statement is executed by its server alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NotDistributed {
-    /// No worker is known.
-    NoWorkers,
-    /// It reads no shared table.
-    NoSharedTable,
-    /// The statement does not repartition or sort enough to have stages, or its tables are small.
-    OneTask,
-    /// An operator cannot be sent to workers.
-    Operator(String),
-    /// A scan cannot be divided.
-    Scan(NotDivisible),
-}
-
-impl fmt::Display for NotDistributed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not distributed: ")?;
-        match self {
-            Self::NoWorkers => f.write_str("no worker is known"),
-            Self::NoSharedTable => f.write_str("it reads no shared table"),
-            Self::OneTask => f.write_str("its tables are small"),
-            Self::Operator(name) => write!(f, "workers do not execute {name}"),
-            Self::Scan(reason) => write!(f, "{reason}"),
-        }
-    }
-}
-
-impl Error for NotDistributed {}
-
-impl NotDistributed {
-    /// The reason in an error of planning, if it is one.
-    #[must_use]
-    pub fn of(error: &DataFusionError) -> Option<&Self> {
-        let DataFusionError::External(error) = error.find_root() else { return None };
-        error.downcast_ref()
-    }
-}
 
 /// How statements are divided.
 #[derive(Clone, Debug)]
@@ -74,19 +34,28 @@ pub struct ClusterOptions {
     /// The stored bytes from which on a scan is divided among all workers. Scans of less are read by one worker. The
     /// default is 64 MB.
     pub divided_bytes_min: u64,
+    /// The names of rules of the session's physical optimizer that make operators which cannot be sent.
+    pub other_rules: Vec<&'static str>,
 }
 
 impl Default for ClusterOptions {
     fn default() -> Self {
-        Self { divided_bytes_min: 64_000_000 }
+        Self { divided_bytes_min: 64_000_000, other_rules: Vec::new() }
     }
+}
+
+/// The workers of a cluster that can be given tasks.
+#[async_trait]
+pub trait WorkerList: WorkerResolver {
+    /// Finds out which workers are there.
+    async fn refresh(&self);
 }
 
 /// The workers that statements are divided among.
 #[derive(Clone)]
 pub struct Cluster {
+    pub(crate) workers: Arc<dyn WorkerList>,
     options: ClusterOptions,
-    workers: Arc<dyn WorkerResolver>,
     channels: Arc<dyn ChannelResolver + Send + Sync>,
 }
 
@@ -95,8 +64,10 @@ pub struct Cluster {
 pub struct DistributedPlan {
     /// The plan of one partition, whose stages are sent when it is executed.
     pub plan: Arc<dyn ExecutionPlan>,
-    /// The context to execute it in.
-    pub context: Arc<TaskContext>,
+    /// The session to execute it in.
+    pub session: SessionState,
+    /// The workers that may get tasks of it.
+    pub workers: Vec<Url>,
 }
 
 /// The workers of one statement. They stay the same while it is planned and executed.
@@ -114,7 +85,7 @@ impl Cluster {
     #[must_use]
     pub fn new(
         options: ClusterOptions,
-        workers: Arc<dyn WorkerResolver>,
+        workers: Arc<dyn WorkerList>,
         channels: Arc<dyn ChannelResolver + Send + Sync>,
     ) -> Self {
         Self { options, workers, channels }
@@ -130,12 +101,13 @@ impl Cluster {
         statement: &LogicalPlan,
         query: Option<String>,
     ) -> Result<DistributedPlan> {
-        let state = self.session(session, query)?;
-        let plan = state.create_physical_plan(statement).await?;
-        match plan.is::<DistributedExec>() {
-            true => Ok(DistributedPlan { plan, context: state.task_ctx() }),
-            false => Err(DataFusionError::External(Box::new(NotDistributed::OneTask))),
+        let session = self.session(session, query)?;
+        let plan = session.create_physical_plan(statement).await?;
+        if !plan.exists(|plan| Ok(plan.is::<DistributedExec>()))? {
+            return Err(external(NotDistributed::OneTask));
         }
+        let workers = workers_of(session.config()).0.clone();
+        Ok(DistributedPlan { plan, session, workers })
     }
 
     /// The session that plans and executes a statement.
@@ -144,11 +116,11 @@ impl Cluster {
         workers.sort_unstable();
         workers.dedup();
         if workers.is_empty() {
-            return Err(DataFusionError::External(Box::new(NotDistributed::NoWorkers)));
+            return Err(external(NotDistributed::NoWorkers));
         }
         let header = SessionHeader::of(session.config(), query).to_headers()?;
         let workers = Arc::new(Workers(workers));
-        let mut state = for_workers(session.clone());
+        let mut state = for_workers(session.clone(), &self.options.other_rules);
         state.config_mut().set_extension(Arc::clone(&workers));
         state.config_mut().set_extension(Arc::new(self.options.clone()));
         let planner = SendablePlans { planner: Arc::clone(state.query_planner()) };
@@ -188,7 +160,9 @@ impl QueryPlanner for SendablePlans {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.planner.create_physical_plan(statement, session).await?;
-        check_sendable(&plan).map_err(|reason| DataFusionError::External(Box::new(reason)))?;
+        // EXPLAIN ANALYZE is not sent, but what it analyzes.
+        let analyzed = plan.downcast_ref::<AnalyzeExec>().map(AnalyzeExec::input);
+        check_sendable(analyzed.unwrap_or(&plan)).map_err(external)?;
         Ok(plan)
     }
 }

@@ -28,7 +28,7 @@ use datafusion_distributed::{
     BroadcastExec, NetworkBroadcastExec, NetworkCoalesceExec, NetworkShuffleExec,
 };
 
-use crate::planning::NotDistributed;
+use crate::not_distributed::NotDistributed;
 use crate::task_scan::TaskScan;
 
 /// Whether an operator is of the kinds that a coordinator sends and a worker accepts, apart from scans: those that compute.

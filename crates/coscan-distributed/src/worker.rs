@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use coscan_datafusion::{CoscanOptions, QueryId, SharedMemoryPool};
+use coscan_storage::table::FileVersion;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion_distributed::{
     ChannelResolver, DistributedExt, Worker, WorkerPlanRewriteEvent,
     WorkerPlanRewriteEventResponse, WorkerQueryContext,
 };
+
+use url::Url;
 
 use crate::codec::TaskScanCodec;
 use crate::sendable::check_received;
@@ -27,6 +30,19 @@ pub struct WorkerOptions {
     pub channels: Arc<dyn ChannelResolver + Send + Sync>,
     /// Makes the functions known that sessions of coordinators have besides those of the engine.
     pub register_functions: RegisterFunctions,
+    /// The prefixes of the files that tasks may read.
+    pub stores: Arc<[Url]>,
+}
+
+/// The prefixes of the files that the tasks of a session may read.
+pub(crate) struct Readable(Arc<[Url]>);
+
+impl Readable {
+    /// Whether tasks may read a file.
+    pub(crate) fn has(&self, file: &FileVersion) -> bool {
+        let file = file.to_string();
+        self.0.iter().any(|prefix| file.starts_with(prefix.as_str()))
+    }
 }
 
 /// A worker. Its tasks share one manager and one memory budget, whatever coordinators and queries they are of.
@@ -57,8 +73,22 @@ fn session(options: &WorkerOptions, context: WorkerQueryContext) -> Result<Sessi
     if let Some(query) = header.query {
         config.set_extension(Arc::new(QueryId::new(query)));
     }
+    config.set_extension(Arc::new(Readable(Arc::clone(&options.stores))));
     (options.register_functions)(&mut state)?;
+    configure_functions(&mut state)?;
     Ok(state)
+}
+
+/// Gives functions the settings of the session that they depend on, such as its time zone.
+fn configure_functions(state: &mut SessionState) -> Result<()> {
+    let options = Arc::clone(state.config().options());
+    let functions = state.scalar_functions().values();
+    let configured: Vec<_> =
+        functions.filter_map(|function| function.inner().with_updated_config(&options)).collect();
+    for function in configured {
+        state.register_udf(Arc::new(function))?;
+    }
+    Ok(())
 }
 
 /// Refuses plans with operators that workers do not execute.
@@ -74,7 +104,7 @@ pub(crate) struct Channels(pub(crate) Arc<dyn ChannelResolver + Send + Sync>);
 impl ChannelResolver for Channels {
     async fn get_worker_client_for_url(
         &self,
-        url: &url::Url,
+        url: &Url,
     ) -> Result<Box<dyn datafusion_distributed::WorkerChannel>, DataFusionError> {
         self.0.get_worker_client_for_url(url).await
     }

@@ -18,6 +18,13 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     if let Some(error) = config.ring.as_ref().and_then(|ring| crate::ring::check(ring).err()) {
         errors.push(error.to_string());
     }
+    #[cfg(feature = "distributed")]
+    if errors.is_empty()
+        && let Some(workers) = &config.workers
+        && let Err(error) = crate::workers::Membership::load(workers)
+    {
+        errors.push(error.to_string());
+    }
     if errors.is_empty() { Ok(()) } else { Err(ConfigError::Wrong(errors)) }
 }
 
@@ -40,7 +47,10 @@ pub fn exposed_files(config: &Config) -> Vec<String> {
     let tls = config.tls.as_ref().map(|tls| ("tls.key", &tls.key));
     let users = config.users_file.as_ref().map(|path| ("users_file", path));
     let ring = config.ring.as_ref().and_then(|ring| Some(("ring.key", ring.key.as_ref()?)));
-    let exposed = [tls, users, ring].into_iter().flatten().filter(|(_, path)| all_may_read(path));
+    let workers = config.workers.as_ref();
+    let workers = workers.and_then(|workers| Some(("workers.key", workers.key.as_ref()?)));
+    let exposed =
+        [tls, users, ring, workers].into_iter().flatten().filter(|(_, path)| all_may_read(path));
     exposed
         .map(|(setting, path)| {
             let path = path.display();

@@ -16,6 +16,7 @@ pub mod config;
 pub mod flight;
 pub mod http;
 pub mod listen;
+mod members;
 pub mod postgres;
 pub mod queries;
 mod ring;
@@ -23,6 +24,8 @@ mod server;
 pub mod sql;
 mod system_tables;
 pub mod users;
+#[cfg(feature = "distributed")]
+mod workers;
 
 pub use check::{check, exposed_files};
 pub use coscan_transport::{PeerStatus, new_key as new_ring_key};
@@ -30,3 +33,5 @@ pub use postgres::sqlstate;
 pub use ring::RingError;
 pub use server::{Server, ServerError, Stopped};
 pub use sql::{Allocator, STACK_BYTES, query_error, set_allocator};
+#[cfg(feature = "distributed")]
+pub use workers::WorkersError;

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use crate::config::{Ring, RingMode};
+use crate::members;
 
 /// The reason why a server does not share.
 #[derive(Debug, thiserror::Error)]
@@ -58,23 +59,10 @@ pub(crate) fn check(ring: &Ring) -> Result<(), RingError> {
 }
 
 fn credentials(ring: &Ring) -> Credentials {
-    let key = ring.key.clone().unwrap_or_default();
-    match (&ring.ca, &ring.certificate) {
-        (Some(authority), Some(certificate)) => Credentials::Certificates {
-            authority: authority.clone(),
-            certificate: certificate.clone(),
-            key,
-        },
-        _ => Credentials::Key(key),
-    }
+    members::credentials(ring.key.as_deref(), ring.ca.as_deref(), ring.certificate.as_deref())
 }
 
 /// Parses a prefix as a URL.
 fn prefix(text: &str) -> Result<Url, RingError> {
-    let wrong = |reason: String| RingError::Store { text: text.to_owned(), reason };
-    if text.contains("://") {
-        return Url::parse(text).map_err(|error| wrong(error.to_string()));
-    }
-    let path = std::path::absolute(text).map_err(|error| wrong(error.to_string()))?;
-    Url::from_directory_path(path).map_err(|()| wrong("it has no absolute form".to_owned()))
+    members::prefix(text).map_err(|reason| RingError::Store { text: text.to_owned(), reason })
 }

@@ -66,13 +66,15 @@ pub fn new_key() -> Result<String, rcgen::Error> {
     Ok(KeyPair::generate()?.serialize_pem())
 }
 
-/// The TLS configurations of both sides.
+/// The TLS configurations of both sides, each of which accepts only members.
 #[derive(Clone, Debug)]
-pub(crate) struct TlsConfigs {
-    pub(crate) server: Arc<ServerConfig>,
-    pub(crate) client: Arc<ClientConfig>,
+pub struct MutualTls {
+    /// The configuration of the side that accepts connections.
+    pub server: Arc<ServerConfig>,
+    /// The configuration of the side that connects.
+    pub client: Arc<ClientConfig>,
     /// The name of all servers, if it is not their address.
-    pub(crate) name: Option<ServerName<'static>>,
+    pub name: Option<ServerName<'static>>,
 }
 
 struct Identity {
@@ -90,7 +92,11 @@ impl Credentials {
         self.load().map(drop)
     }
 
-    pub(crate) fn load(&self) -> Result<TlsConfigs, CredentialsError> {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or they do not fit together.
+    pub fn load(&self) -> Result<MutualTls, CredentialsError> {
         let (identity, name, path) = match self {
             Self::Key(path) => {
                 let name = ServerName::try_from(MEMBER_NAME).expect("it is a name");
@@ -101,7 +107,7 @@ impl Credentials {
             }
         };
         let (server, client) = configs(&identity).map_err(|reason| unusable(path, &reason))?;
-        Ok(TlsConfigs { server: Arc::new(server), client: Arc::new(client), name })
+        Ok(MutualTls { server: Arc::new(server), client: Arc::new(client), name })
     }
 }
 

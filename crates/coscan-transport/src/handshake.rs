@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use crate::credentials::TlsConfigs;
+use crate::credentials::MutualTls;
 use crate::frame;
 
 /// The version of the protocol. Servers of different versions do not share.
@@ -104,7 +104,7 @@ pub(crate) async fn dial(
     own: &str,
     dialed: &str,
     purpose: Purpose,
-    tls: &TlsConfigs,
+    tls: &MutualTls,
 ) -> Result<(String, impl AsyncRead + AsyncWrite + Unpin + use<>), DialError> {
     let welcomed = async {
         let mut stream = connect(dialed, tls).await?;
@@ -125,7 +125,7 @@ pub(crate) async fn dial(
 
 async fn connect(
     address: &str,
-    tls: &TlsConfigs,
+    tls: &MutualTls,
 ) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + use<>> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;

@@ -31,6 +31,6 @@ mod tests;
 mod traffic;
 mod transport;
 
-pub use credentials::{Credentials, CredentialsError, new_key};
+pub use credentials::{Credentials, CredentialsError, MutualTls, new_key};
 pub use node_id::node_id;
 pub use transport::{PeerState, PeerStatus, Transport, TransportConfig, TransportError};

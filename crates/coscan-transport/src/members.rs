@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::credentials::TlsConfigs;
+use crate::credentials::MutualTls;
 use crate::frame;
 use crate::link::LinkStatus;
 use crate::links::Links;
@@ -23,7 +23,7 @@ use crate::node_id::node_id;
 pub(crate) struct Members {
     /// The address of this one.
     pub(crate) own: String,
-    pub(crate) tls: TlsConfigs,
+    pub(crate) tls: MutualTls,
     pub(crate) links: Arc<Links>,
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) stopping: CancellationToken,
@@ -41,7 +41,7 @@ impl Members {
     pub(crate) fn new(
         own: Member,
         seed: u64,
-        tls: TlsConfigs,
+        tls: MutualTls,
         links: Arc<Links>,
         cluster: Arc<Cluster>,
     ) -> Self {

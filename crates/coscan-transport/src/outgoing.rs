@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::credentials::TlsConfigs;
+use crate::credentials::MutualTls;
 use crate::frame::{self, Frame};
 use crate::handshake::{Purpose, dial};
 use crate::link::{LinkState, LinkStatus, Queue, Queued};
@@ -45,7 +45,7 @@ impl Queue {
     pub(crate) async fn run(
         mut self,
         own: &str,
-        tls: &TlsConfigs,
+        tls: &MutualTls,
         stopping: &CancellationToken,
         changed: impl Fn(LinkStatus),
         is_alive: impl Fn() -> bool,

@@ -9,6 +9,7 @@ use clap::Args;
 use coscan_runtime::units::parse_duration;
 use coscan_server::config::{Config, LogFormat, Ring, RingMode, TableLocation, Tls};
 
+use super::worker_flags::WorkerFlags;
 use crate::sizes::parse_bytes;
 use crate::table_argument::parse_table;
 
@@ -136,6 +137,8 @@ pub(crate) struct Flags {
     /// The certificate of this server, as a PEM file; --ring-key is then its private key [ring.certificate]
     #[arg(long, value_name = "FILE", help_heading = "Many servers")]
     ring_certificate: Option<PathBuf>,
+    #[command(flatten)]
+    workers: WorkerFlags,
 }
 
 impl Flags {
@@ -183,6 +186,7 @@ impl Flags {
         set(&mut limits.message_bytes_max, self.message_bytes_max);
         set(&mut limits.stop_grace, self.stop_grace);
         self.apply_to_ring(&mut config.ring);
+        self.workers.apply_to(&mut config.workers);
     }
 
     fn apply_to_ring(&self, ring: &mut Option<Ring>) {

@@ -8,6 +8,7 @@ mod logging;
 #[cfg(test)]
 mod reference;
 mod signals;
+mod worker_flags;
 
 use std::path::PathBuf;
 
@@ -149,6 +150,13 @@ fn greet(config: &Config, server: &Server) {
     }
     if let Some(address) = server.ring {
         say(&format!("other servers connect to {address} to share what they read"));
+    }
+    if let Some(address) = server.worker {
+        say(&format!("other servers send tasks to {address}"));
+    }
+    if let Some(workers) = config.workers.as_ref().filter(|workers| !workers.members.is_empty()) {
+        let members = workers.members.join(", ");
+        say(&format!("divides queries among {members} after: SET coscan.distributed = on"));
     }
     if config.insecure {
         say("checks no passwords; only this machine can connect");

@@ -1,5 +1,7 @@
 //! Plans statements so that workers can execute all parts of them.
 
+use std::sync::Arc;
+
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionConfig;
 
@@ -30,11 +32,13 @@ const NOT_FOR_WORKERS: [Rule; 8] = [
 struct ForWorkers;
 
 /// A session like this one, whose plans consist of operators that can be sent to workers: scans are shared scans of the
-/// table itself in any order, and nothing is executed chunk by chunk.
+/// table itself in any order, and nothing is executed chunk by chunk. `other_rules` are the names of rules of the physical
+/// optimizer that make operators which cannot be sent.
 #[must_use]
-pub fn for_workers(state: SessionState) -> SessionState {
+pub fn for_workers(state: SessionState, other_rules: &[&str]) -> SessionState {
     let mut rules = state.physical_optimizers().to_vec();
     rules.retain(|rule| NOT_FOR_WORKERS.iter().all(|other| other.name != rule.name()));
+    rules.retain(|rule| !other_rules.contains(&rule.name()));
     let creates_defaults = state.config().options().catalog.create_default_catalog_and_schema;
     let id = state.session_id().to_owned();
     let mut state = SessionStateBuilder::new_from_existing(state)
@@ -42,7 +46,7 @@ pub fn for_workers(state: SessionState) -> SessionState {
         .with_physical_optimizer_rules(rules)
         .build();
     let config = state.config_mut();
-    config.set_extension(std::sync::Arc::new(ForWorkers));
+    config.set_extension(Arc::new(ForWorkers));
     config.options_mut().catalog.create_default_catalog_and_schema = creates_defaults;
     state
 }

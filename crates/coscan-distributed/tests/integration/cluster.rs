@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coscan_datafusion::CoscanOptions;
-use coscan_distributed::{Cluster, ClusterOptions, WorkerOptions, worker};
+use coscan_distributed::{Cluster, ClusterOptions, WorkerList, WorkerOptions, worker};
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
 use coscan_storage::table::FileOptions;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::config::Dialect;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::physical_plan::collect;
+use datafusion::execution::{SessionState, TaskContext};
 use datafusion::prelude::SessionContext;
 use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{ChannelResolver, Worker, WorkerChannel, WorkerResolver};
+use futures::TryStreamExt;
 use hyper_util::rt::TokioIo;
 use tonic::transport::{Endpoint, Server};
 use url::Url;
@@ -58,6 +59,14 @@ impl TestOptions {
 
 impl TestCluster {
     pub(crate) fn start(options: &TestOptions) -> Self {
+        Self::start_with(options, |_| Ok(()))
+    }
+
+    /// Workers that know some functions.
+    pub(crate) fn start_with(
+        options: &TestOptions,
+        register_functions: fn(&mut SessionState) -> Result<()>,
+    ) -> Self {
         let channels = Channels::default();
         let mut workers = Vec::new();
         for index in 0..options.workers {
@@ -66,13 +75,17 @@ impl TestCluster {
             let worker = worker(WorkerOptions {
                 coscan,
                 channels: Arc::new(channels.clone()),
-                register_functions: Arc::new(|_| Ok(())),
+                register_functions: Arc::new(register_functions),
+                stores: [Url::parse("file:///").unwrap()].into(),
             });
             channels.connect(url(index), worker);
         }
         let names: Vec<_> = (0..options.workers).map(url).collect();
         let cluster = Cluster::new(
-            ClusterOptions { divided_bytes_min: options.divided_bytes_min },
+            ClusterOptions {
+                divided_bytes_min: options.divided_bytes_min,
+                ..ClusterOptions::default()
+            },
             Arc::new(Names(names)),
             Arc::new(channels),
         );
@@ -88,8 +101,11 @@ impl TestCluster {
         let state = session.state();
         let statement = state.sql_to_statement(sql, &Dialect::Generic)?;
         let statement = state.statement_to_plan(statement).await?;
-        let planned = self.cluster.plan(&state, &statement, None).await?;
-        collect(planned.plan, planned.context).await
+        let rows = self
+            .cluster
+            .execute(&state, &statement, None, &|state| TaskContext::from(state))
+            .await?;
+        rows.try_collect().await
     }
 }
 
@@ -110,6 +126,11 @@ fn url(index: usize) -> Url {
 }
 
 struct Names(Vec<Url>);
+
+#[async_trait]
+impl WorkerList for Names {
+    async fn refresh(&self) {}
+}
 
 impl WorkerResolver for Names {
     fn get_urls(&self) -> Result<Vec<Url>, DataFusionError> {

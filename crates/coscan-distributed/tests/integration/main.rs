@@ -3,5 +3,6 @@
 
 mod cluster;
 mod data;
+mod settings;
 mod sharing;
 mod tpch;

@@ -5,6 +5,7 @@ mod log;
 mod ring;
 mod tables;
 mod units;
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -18,6 +19,7 @@ pub use self::log::{Log, LogFormat};
 pub use limits::Limits;
 pub use ring::{Ring, RingMode};
 pub use tables::TableLocation;
+pub use workers::Workers;
 
 /// The configuration of a server.
 ///
@@ -72,6 +74,8 @@ pub struct Config {
     pub limits: Limits,
     /// Other servers with which this one shares what it reads.
     pub ring: Option<Ring>,
+    /// Workers, among which queries are divided.
+    pub workers: Option<Workers>,
 }
 
 /// The addresses to listen at, one for each protocol. At least one is required.
@@ -185,6 +189,9 @@ impl Config {
         if let Some(ring) = &mut config.ring {
             ring.resolve_paths(directory);
         }
+        if let Some(workers) = &mut config.workers {
+            workers.resolve_paths(directory);
+        }
         Ok(config)
     }
 
@@ -194,6 +201,7 @@ impl Config {
         errors.extend(self.listen_errors());
         errors.extend(self.table_errors());
         errors.extend(self.ring.iter().flat_map(Ring::errors));
+        errors.extend(self.workers.iter().flat_map(Workers::errors));
         if let (Some(pool), Some(bytes)) = (self.memory.pool_bytes, self.memory.bytes)
             && pool > bytes
         {
@@ -207,7 +215,8 @@ impl Config {
         let distinct: BTreeSet<_> = addresses.iter().filter(|at| at.port() != 0).collect();
         let fixed = addresses.iter().filter(|at| at.port() != 0).count();
         let mut errors = Vec::new();
-        if addresses.is_empty() {
+        let is_worker = self.workers.as_ref().is_some_and(|workers| workers.listen.is_some());
+        if addresses.is_empty() && !is_worker {
             errors.push(
                 "there is no address to listen at; set listen.postgres, for example 127.0.0.1:5432"
                     .to_owned(),

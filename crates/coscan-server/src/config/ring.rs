@@ -125,7 +125,7 @@ impl Ring {
     }
 }
 
-fn has_port(address: &str) -> bool {
+pub(super) fn has_port(address: &str) -> bool {
     address
         .rsplit_once(':')
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())

@@ -9,7 +9,7 @@
 //!
 //! It is then [run](SqlService::run) (`run`) in a `state` of DataFusion with a limit on its `memory`, as tasks (`query_task`)
 //! on threads that serve no connections (`query_threads`), that its joins give up now and then (`yielding`) and that users
-//! take in `turns`; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
+//! take in `turns`; its `execution` may be `distributed` over workers; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
 //! only never reach DataFusion. Those that make `changes` of tables, or copy rows into them (`copy_in`), need the right to. Clients find the `functions`, the `pg_catalog` and the `information_schema` that they
 //! expect, with `empty_tables`. `errors` are told apart and hold no credentials.
 
@@ -23,8 +23,11 @@ mod command;
 mod constant_settings;
 mod copy_in;
 mod decimals;
+#[cfg(feature = "distributed")]
+mod distributed;
 mod empty_tables;
 mod errors;
+mod execution;
 mod functions;
 mod information_schema;
 mod light;
@@ -95,6 +98,8 @@ pub use settings::Settings;
 pub(crate) use syntax::normalized;
 pub(crate) use text_memory::TextMemory;
 use turns::Turns;
+#[cfg(feature = "distributed")]
+pub(crate) use yielding::YIELDING_JOINS;
 use yielding::YieldingJoins;
 
 /// Runs SQL for the users of a server.
@@ -109,6 +114,9 @@ pub struct SqlService {
     database: OnceLock<ManagedDatabase>,
     /// The connections to other servers, if it shares.
     transport: OnceLock<Arc<Transport>>,
+    /// The workers that it divides queries among, if there are any.
+    #[cfg(feature = "distributed")]
+    workers: OnceLock<distributed::Workers>,
     /// The state that all sessions share: functions, rules, settings.
     base: SessionState,
     /// Functions that depend on settings of the session, such as its time zone.
@@ -195,6 +203,8 @@ impl SqlService {
             tables: Arc::default(),
             database: OnceLock::new(),
             transport: OnceLock::new(),
+            #[cfg(feature = "distributed")]
+            workers: OnceLock::new(),
             base,
             of_settings,
             pg_tables: Arc::new(pg_tables),

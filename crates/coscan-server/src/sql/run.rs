@@ -6,20 +6,18 @@ use std::time::Duration;
 use arrow::datatypes::Schema;
 use datafusion::common::ParamValues;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::physical_plan::{
-    EmptyRecordBatchStream, SendableRecordBatchStream, execute_stream,
-};
+use datafusion::physical_plan::{EmptyRecordBatchStream, SendableRecordBatchStream};
 use tokio::time::Instant;
 
 use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
-use crate::sql::batch_rows::rows_of_batch;
 use crate::sql::changes::{check, execute};
 use crate::sql::errors::from_datafusion;
+use crate::sql::execution::Division;
 use crate::sql::light::is_light;
 use crate::sql::plan::{Planned, Work, result_schema};
 use crate::sql::plan_parameters::value_bytes;
 use crate::sql::query_task::{QueryContext, run_on};
-use crate::sql::state::{QueryEnvironment, lists_functions};
+use crate::sql::state::QueryEnvironment;
 use crate::sql::turns::{Taker, Turns};
 use crate::sql::{Session, SqlService};
 use crate::users::User;
@@ -66,6 +64,7 @@ impl SqlService {
         let cancel = registration.cancel_token().clone();
         let (state, environment) =
             (self.state(session), self.query_environment(session, registration.id(), work.plan()));
+        let division = self.division(session);
         let user = Arc::clone(&session.user);
         let plan_memory = self.reserve_for_plan(&planned.sql);
         let plan_memory = plan_memory.inspect_err(|error| registration.fail(error))?;
@@ -76,7 +75,7 @@ impl SqlService {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
             error = deadline.passed() => Err(error),
-            started = run_on(&threads, query, start(state, environment, work, parameters, user)) => started,
+            started = run_on(&threads, query, start(state, environment, work, parameters, user, division)) => started,
         };
         match started {
             Ok((schema, batches)) => {
@@ -105,11 +104,12 @@ impl SqlService {
 }
 
 async fn start(
-    mut state: SessionState,
+    state: SessionState,
     environment: QueryEnvironment,
     work: Work,
     parameters: ParamValues,
     user: Arc<User>,
+    division: Division,
 ) -> Result<SendableRecordBatchStream, QueryError> {
     let none = || Box::pin(EmptyRecordBatchStream::new(Arc::new(Schema::empty())));
     let plan = match work {
@@ -124,18 +124,7 @@ async fn start(
     value_bytes(&plan, &parameters)?;
     let plan = plan.replace_params_with_values(&parameters).map_err(from_datafusion)?;
     check(&plan, &user)?;
-    let started = async {
-        let lists_functions = lists_functions(&plan)?;
-        let plan = state.optimize(&plan)?;
-        let rows = rows_of_batch(&plan, state.config().batch_size())?;
-        if rows != state.config().batch_size() {
-            *state.config_mut() = state.config().clone().with_batch_size(rows);
-        }
-        let planner = Arc::clone(state.query_planner());
-        let plan = planner.create_physical_plan(&plan, &state).await?;
-        execute_stream(plan, Arc::new(environment.task_context(&state, lists_functions)))
-    };
-    started.await.map_err(from_datafusion)
+    division.execute(&state, &environment, plan).await.map_err(from_datafusion)
 }
 
 #[cfg(test)]

@@ -68,14 +68,14 @@ impl SqlService {
 
 /// The environment of a query beside its state.
 pub(super) struct QueryEnvironment {
-    id: QueryId,
+    pub(super) id: QueryId,
     pub(super) runtime: Arc<RuntimeEnv>,
 }
 
 impl QueryEnvironment {
     /// The context for a plan of this state. Plans hold the functions that they call. Only the tables that list all
     /// functions look for them here, and copying them takes as long as a short query.
-    pub(super) fn task_context(self, state: &SessionState, lists_functions: bool) -> TaskContext {
+    pub(super) fn task_context(&self, state: &SessionState, lists_functions: bool) -> TaskContext {
         let (id, config) = (self.id.to_string(), state.config().clone());
         let (mut scalar, mut higher) = (HashMap::new(), HashMap::new());
         let (mut aggregate, mut window) = (HashMap::new(), HashMap::new());
@@ -85,7 +85,16 @@ impl QueryEnvironment {
             aggregate.clone_from(state.aggregate_functions());
             window.clone_from(state.window_functions());
         }
-        TaskContext::new(None, id, config, scalar, higher, aggregate, window, self.runtime)
+        TaskContext::new(
+            None,
+            id,
+            config,
+            scalar,
+            higher,
+            aggregate,
+            window,
+            Arc::clone(&self.runtime),
+        )
     }
 }
 

@@ -18,3 +18,4 @@ mod support;
 mod system_tables;
 mod tls;
 mod wire;
+mod workers;

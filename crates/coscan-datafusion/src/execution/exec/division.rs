@@ -115,7 +115,8 @@ impl SharedScanExec {
         if table.parquet_files().iter().any(has_options) {
             return Err(NotDivisible::StoreOptions(name()));
         }
-        if self.first_rows().is_some() {
+        let is_few = |rows: usize| rows <= self.settings.batch_rows;
+        if self.first_rows().is_some() || self.fetch.is_some_and(is_few) {
             return Err(NotDivisible::FirstRows(name()));
         }
         if self.order() == Order::InOrder || table.row_number_column().is_some() {

@@ -22,13 +22,32 @@ pub struct Settings {
     refresh_interval: Option<Duration>,
     sharing: Option<bool>,
     share_results: Option<ShareResults>,
+    distribution: Distribution,
     memory_limit: Option<u64>,
     statement_timeout: Option<Duration>,
     time_zone: Option<String>,
     without_effect: BTreeMap<&'static str, String>,
 }
 
+/// Whether queries are divided among workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Distribution {
+    /// The server executes them alone.
+    #[default]
+    Off,
+    /// They are divided, where that is possible and their tables are large.
+    On,
+    /// They are divided if the server does not have the memory for them.
+    Retry,
+}
+
 impl Settings {
+    /// Whether queries are divided among workers.
+    #[must_use]
+    pub fn distribution(&self) -> Distribution {
+        self.distribution
+    }
+
     /// The time limit of a statement.
     #[must_use]
     pub fn statement_timeout(&self) -> Option<Duration> {
@@ -87,6 +106,17 @@ impl Settings {
                 let share_results = value.map(parse).transpose();
                 self.share_results =
                     share_results.map_err(|()| wrong("write on, off or running"))?;
+            }
+            "coscan.distributed" => {
+                self.distribution =
+                    match value.map(str::trim).map(str::to_ascii_lowercase).as_deref() {
+                        Some("retry") => Distribution::Retry,
+                        other => match other.map(on_or_off).transpose() {
+                            Ok(Some(true)) => Distribution::On,
+                            Ok(Some(false) | None) => Distribution::Off,
+                            Err(()) => return Err(wrong("write on, off or retry")),
+                        },
+                    };
             }
             "coscan.memory_limit" => {
                 let bytes = value.map(parse_bytes).transpose();
@@ -151,6 +181,12 @@ impl Settings {
                 other => other.name(),
             }
             .to_owned(),
+            "coscan.distributed" => match self.distribution {
+                Distribution::Off => "off",
+                Distribution::On => "on",
+                Distribution::Retry => "retry",
+            }
+            .to_owned(),
             "coscan.memory_limit" => {
                 self.memory_limit.map_or_else(String::new, |it| it.to_string())
             }
@@ -176,6 +212,7 @@ impl Settings {
             "coscan.refresh_interval",
             "coscan.sharing",
             "coscan.share_results",
+            "coscan.distributed",
             "coscan.memory_limit",
             "statement_timeout",
             "timezone",
@@ -224,69 +261,4 @@ fn unknown(name: &str) -> QueryError {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::users::{Users, Verifier};
-
-    #[test]
-    fn settings_are_set_shown_and_reset() {
-        let user = Users::anyone().find("ann").unwrap();
-        let mut settings = Settings::default();
-        for (name, value, shown) in [
-            ("coscan.weight", "3", "3"),
-            ("statement_timeout", "1500", "1500ms"),
-            ("Statement_Timeout", "2min", "120000ms"),
-            ("statement_timeout", "0", "0"),
-            ("coscan.sharing", "FALSE", "off"),
-            ("coscan.share_results", "Off", "off"),
-            ("coscan.share_results", "running", "running"),
-            ("coscan.memory_limit", "1MiB", "1048576"),
-            ("TimeZone", "Europe/Amsterdam", "Europe/Amsterdam"),
-            ("application_name", "psql", "psql"),
-            ("client_encoding", "utf-8", "UTF8"),
-            ("client_encoding", "'utf-8'", "UTF8"),
-        ] {
-            let default = settings.get(name, &user).unwrap();
-            settings.set(name, Some(value), &user).unwrap();
-            assert_eq!(settings.get(name, &user).unwrap(), shown, "{name}");
-            if value == "3" {
-                settings.set(name, None, &user).unwrap();
-                assert_eq!(settings.get(name, &user).unwrap(), default, "{name}");
-            }
-        }
-    }
-
-    #[test]
-    fn settings_of_datafusion_and_wrong_values_are_refused() {
-        let user = Users::anyone().find("ann").unwrap();
-        let mut settings = Settings::default();
-        for name in ["datafusion.runtime.memory_limit", "datafusion.execution.batch_size", "x"] {
-            let error = settings.set(name, Some("1"), &user).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::UnknownSetting, "{name}");
-        }
-        for (name, value) in [
-            ("coscan.weight", "0"),
-            ("coscan.weight", "x"),
-            ("coscan.share_results", "maybe"),
-            ("statement_timeout", "-1"),
-            ("timezone", "Atlantis"),
-            ("client_encoding", "latin1"),
-            ("standard_conforming_strings", "off"),
-        ] {
-            let error = settings.set(name, Some(value), &user).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::InvalidValue, "{name}");
-        }
-    }
-
-    #[test]
-    fn nobody_takes_more_weight_than_granted() {
-        let verifier = Verifier::of_password("x").unwrap();
-        let users = Users::parse(&format!("[users.ann]\nverifier='{verifier}'\nweight=2"));
-        let user = users.unwrap().find("ann").unwrap();
-        let mut settings = Settings::default();
-        assert_eq!(settings.get("coscan.weight", &user).unwrap(), "2");
-        settings.set("coscan.weight", Some("1"), &user).unwrap();
-        assert!(settings.set("coscan.weight", Some("3"), &user).is_err());
-    }
-}
+mod tests;

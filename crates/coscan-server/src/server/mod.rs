@@ -1,6 +1,7 @@
 //! Starts, reloads and stops a server.
 
-use std::io;
+mod error;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,45 +14,15 @@ use tokio_util::sync::CancellationToken;
 use crate::check::check;
 use crate::config::{Config, ConfigError, Http};
 use crate::http::HttpServer;
-use crate::listen::{Certificate, ConnectionLimit, TlsError};
+use crate::listen::{Certificate, ConnectionLimit};
 use crate::postgres::PostgresServer;
-use crate::ring::{self, RingError};
+use crate::ring;
 use crate::sql::{SqlService, SqlServiceError};
 use crate::users::{Users, UsersError};
+pub use error::ServerError;
 
 /// The maximum time for connections to end once their queries are cancelled.
 const END_MAX: Duration = Duration::from_secs(5);
-
-/// The reason why a server does not start, or why a reload has no effect.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    /// The configuration is invalid.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The users are invalid.
-    #[error(transparent)]
-    Users(#[from] UsersError),
-    /// The certificate cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The tables or memory settings are invalid.
-    #[error(transparent)]
-    SqlService(#[from] SqlServiceError),
-    /// The server cannot listen at an address.
-    #[error("cannot listen at {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// It cannot share with other servers.
-    #[error(transparent)]
-    Ring(#[from] RingError),
-    /// The dashboard cannot be served.
-    #[error("cannot serve the dashboard: {0}")]
-    Http(io::Error),
-}
 
 /// A running server.
 #[derive(Debug)]
@@ -62,6 +33,9 @@ pub struct Server {
     stopping: CancellationToken,
     stopped: CancellationToken,
     tasks: JoinSet<()>,
+    /// The tasks that other servers have sent.
+    #[cfg(feature = "distributed")]
+    worker_tasks: coscan_distributed::RunningTasks,
     dashboard: Option<Arc<HttpServer>>,
     /// The address of the PostgreSQL protocol.
     pub postgres: Option<SocketAddr>,
@@ -71,6 +45,8 @@ pub struct Server {
     pub http: Option<SocketAddr>,
     /// The address for other servers that share what they read.
     pub ring: Option<SocketAddr>,
+    /// The address for servers that send tasks to this one.
+    pub worker: Option<SocketAddr>,
 }
 
 /// The way in which a server stopped.
@@ -144,11 +120,14 @@ impl Server {
             stopping: CancellationToken::new(),
             stopped: CancellationToken::new(),
             tasks: JoinSet::new(),
+            #[cfg(feature = "distributed")]
+            worker_tasks: coscan_distributed::RunningTasks::default(),
             dashboard: None,
             postgres: None,
             flight: None,
             http: None,
             ring: ring_address,
+            worker: None,
         };
         let gives_back = Arc::clone(&server.service);
         server.tasks.spawn(async move { gives_back.give_back_memory().await });
@@ -177,10 +156,34 @@ impl Server {
             );
             server.tasks.spawn(flight.serve(listener));
         }
+        #[cfg(feature = "distributed")]
+        if let Some(workers) = &config.workers {
+            server.work_with(workers).await?;
+        }
         if let Some(address) = config.listen.http {
             server.listen_http(address, config.http).await?;
         }
         Ok(server)
+    }
+
+    /// Gets tasks from other servers, and divides queries among workers.
+    #[cfg(feature = "distributed")]
+    async fn work_with(&mut self, workers: &crate::config::Workers) -> Result<(), ServerError> {
+        let membership = crate::workers::Membership::load(workers)?;
+        if let Some(address) = workers.listen {
+            let (listener, address) = listen(address).await?;
+            self.worker = Some(address);
+            let worker = membership.worker(&self.service);
+            let (stopping, stopped) = (self.stopping.clone(), self.stopped.clone());
+            self.worker_tasks = worker.tasks();
+            self.tasks.spawn(worker.serve(listener, stopping, stopped));
+        }
+        if let Some((workers, cluster)) = membership.cluster() {
+            workers.ask_all().await;
+            self.service.divide_among(Arc::clone(&workers), cluster);
+            self.tasks.spawn(async move { workers.watch().await });
+        }
+        Ok(())
     }
 
     async fn listen_http(
@@ -240,6 +243,8 @@ impl Server {
         self.service.queries().close();
         let ended = async {
             self.service.queries().drained().await;
+            #[cfg(feature = "distributed")]
+            self.worker_tasks.drained().await;
             self.stop_dashboard();
             self.connection_limit.emptied().await;
         };

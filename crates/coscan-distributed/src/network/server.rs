@@ -1,0 +1,178 @@
+//! The server of a worker.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::{fmt, io};
+
+use datafusion_distributed::Worker;
+use futures::future::{BoxFuture, ready};
+use futures::{FutureExt, StreamExt, stream};
+use http::{Request, Response};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::server::NamedService;
+use tonic::transport::Server;
+use tower::Service;
+
+use super::connection::Connection;
+use super::connections::Security;
+use super::running::{RunningTasks, TaskBody};
+
+/// The largest plan that a worker accepts, and the largest batch that it sends, in bytes.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// The most handshakes at a time. Strangers wait for a place and take none from members that are connected.
+const HANDSHAKES_MAX: usize = 64;
+
+/// The time of a handshake.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+
+/// The wait after a connection could not be accepted.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// Serves the tasks of coordinators.
+pub struct WorkerServer {
+    worker: Worker,
+    security: Security,
+    tasks: RunningTasks,
+}
+
+impl fmt::Debug for WorkerServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerServer").field("security", &self.security).finish_non_exhaustive()
+    }
+}
+
+impl WorkerServer {
+    /// A server of a worker.
+    #[must_use]
+    pub fn new(worker: Worker, security: Security) -> Self {
+        Self { worker, security, tasks: RunningTasks::default() }
+    }
+
+    /// The tasks that run.
+    #[must_use]
+    pub fn tasks(&self) -> RunningTasks {
+        self.tasks.clone()
+    }
+
+    /// Serves tasks until `stopped`. Once `stopping` is cancelled, coordinators are told that this worker is leaving, so that
+    /// they plan no more tasks for it. Tasks of queries that are running are still accepted.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        stopping: CancellationToken,
+        stopped: CancellationToken,
+    ) {
+        let service = self.worker.with_max_message_size(MESSAGE_BYTES_MAX / 2);
+        let service = service.into_worker_server().max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let is_leaving = Arc::new(AtomicBool::new(false));
+        let service =
+            Tasks { service, is_leaving: Arc::clone(&is_leaving), running: self.tasks.clone() };
+        let (connected, mut connections) = mpsc::channel::<Connection>(1);
+        let connections = stream::poll_fn(move |context| connections.poll_recv(context));
+        let serving = Server::builder()
+            .add_service(service)
+            .serve_with_incoming(connections.map(Ok::<_, Infallible>));
+        let leaving = async {
+            stopping.cancelled().await;
+            is_leaving.store(true, Ordering::Relaxed);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = stopped.cancelled() => {}
+            () = leaving => {}
+            () = accept(&listener, &self.security, &connected) => {}
+            served = serving => if let Err(error) = served {
+                log::error!("tasks of other servers are not served any more: {error}");
+            },
+        }
+    }
+}
+
+/// Accepts connections for ever.
+async fn accept(listener: &TcpListener, security: &Security, connected: &mpsc::Sender<Connection>) {
+    let places = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                log::warn!("a connection of another server cannot be accepted: {error}");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+                continue;
+            }
+        };
+        let (security, connected) = (security.clone(), connected.clone());
+        tokio::spawn(async move {
+            let shaken = tokio::time::timeout(HANDSHAKE_MAX, handshake(stream, &security)).await;
+            drop(place);
+            match shaken {
+                Ok(Ok(connection)) => drop(connected.send(connection).await),
+                Ok(Err(error)) => log::warn!("a connection to this worker was refused: {error}"),
+                Err(_) => log::warn!("a connection to this worker was refused: it is too slow"),
+            }
+        });
+    }
+}
+
+async fn handshake(stream: TcpStream, security: &Security) -> io::Result<Connection> {
+    stream.set_nodelay(true)?;
+    match security {
+        Security::None => Ok(Connection::new(stream)),
+        Security::MutualTls(tls) => {
+            let acceptor = TlsAcceptor::from(Arc::clone(&tls.server));
+            Ok(Connection::new(acceptor.accept(stream).await?))
+        }
+    }
+}
+
+/// A service that counts its tasks. Once its worker is leaving, it says so when it is asked for its version.
+#[derive(Clone)]
+struct Tasks<S> {
+    service: S,
+    is_leaving: Arc<AtomicBool>,
+    running: RunningTasks,
+}
+
+impl<S: NamedService> NamedService for Tasks<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<Request<Body>> for Tasks<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error: Send + 'static>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response<Body>, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.service.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let path = request.uri().path();
+        if path.ends_with("/GetWorkerInfo") && self.is_leaving.load(Ordering::Relaxed) {
+            let leaving = Status::unavailable("this worker is leaving").into_http();
+            return ready(Ok(leaving)).boxed();
+        }
+        // The coordinator keeps this call as long as it needs the task.
+        let task = path.ends_with("/CoordinatorChannel").then(|| self.running.start());
+        let answered = self.service.call(request);
+        async move {
+            let response = answered.await?;
+            let Some(_task) = task else { return Ok(response) };
+            Ok(response.map(|body| Body::new(TaskBody { body, _task })))
+        }
+        .boxed()
+    }
+}

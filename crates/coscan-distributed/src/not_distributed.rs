@@ -1,0 +1,47 @@
+//! The reasons why a statement is not distributed.
+
+use std::error::Error;
+use std::fmt;
+
+use coscan_datafusion::NotDivisible;
+use datafusion::error::DataFusionError;
+
+/// The reason why a statement is executed by its server alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotDistributed {
+    /// No worker is known.
+    NoWorkers,
+    /// It reads no shared table.
+    NoSharedTable,
+    /// The statement does not repartition or sort enough to have stages, or its tables are small.
+    OneTask,
+    /// An operator cannot be sent to workers.
+    Operator(String),
+    /// A scan cannot be divided.
+    Scan(NotDivisible),
+}
+
+impl fmt::Display for NotDistributed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not distributed: ")?;
+        match self {
+            Self::NoWorkers => f.write_str("no worker is known"),
+            Self::NoSharedTable => f.write_str("it reads no shared table"),
+            Self::OneTask => f.write_str("its tables are small"),
+            Self::Operator(name) => write!(f, "workers do not execute {name}"),
+            Self::Scan(reason) => write!(f, "{reason}"),
+        }
+    }
+}
+
+impl Error for NotDistributed {}
+
+impl NotDistributed {
+    /// The reason in an error of planning, if it is one.
+    #[must_use]
+    pub fn of(error: &DataFusionError) -> Option<&Self> {
+        let DataFusionError::External(error) = error.find_root() else { return None };
+        error.downcast_ref()
+    }
+}

@@ -1,0 +1,123 @@
+//! Queries over several workers.
+
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, StringArray};
+use coscan_datafusion::CoscanOptions;
+use coscan_distributed::{Cluster, HealthyWorkers, NotDistributed};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::{StreamExt, stream};
+
+use crate::sql::SqlService;
+use crate::sql::state::QueryEnvironment;
+
+/// The workers of a server that divides its queries.
+#[derive(Clone)]
+pub(super) struct Workers {
+    pub(super) list: Arc<HealthyWorkers>,
+    cluster: Cluster,
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Workers").field(&self.list).finish()
+    }
+}
+
+/// Makes functions known to the session of a task.
+type RegisterFunctions = Arc<dyn Fn(&mut SessionState) -> Result<()> + Send + Sync>;
+
+impl SqlService {
+    /// Divides queries of sessions that want it among workers.
+    pub(crate) fn divide_among(&self, list: Arc<HealthyWorkers>, cluster: Cluster) {
+        let _only_once = self.workers.set(Workers { list, cluster });
+    }
+
+    /// The workers that it divides queries among, if there are any.
+    pub(super) fn workers(&self) -> Option<&Workers> {
+        self.workers.get()
+    }
+
+    /// The configuration of its sessions.
+    pub(crate) fn coscan(&self) -> &CoscanOptions {
+        &self.coscan
+    }
+
+    /// Makes the functions known that all sessions have.
+    pub(crate) fn register_functions(&self) -> RegisterFunctions {
+        let base = self.base.clone();
+        Arc::new(move |state| {
+            for function in base.scalar_functions().values() {
+                state.register_udf(Arc::clone(function))?;
+            }
+            for function in base.aggregate_functions().values() {
+                state.register_udaf(Arc::clone(function))?;
+            }
+            for function in base.window_functions().values() {
+                state.register_udwf(Arc::clone(function))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What a query over workers gives: its rows, or the reason why its server should execute it.
+pub(super) type Divided = Result<SendableRecordBatchStream, NotDistributed>;
+
+impl Workers {
+    /// Executes a query over the workers, and waits for its first rows.
+    ///
+    /// # Errors
+    /// Those of the query.
+    pub(super) async fn execute(
+        &self,
+        state: &SessionState,
+        environment: &QueryEnvironment,
+        statement: &LogicalPlan,
+    ) -> Result<Divided> {
+        let query = Some(environment.id.to_string());
+        let context = |state: &SessionState| environment.task_context(state, false);
+        match self.cluster.execute(state, statement, query, &context).await {
+            Ok(rows) => Ok(Ok(rows)),
+            Err(error) => match NotDistributed::of(&error) {
+                Some(reason) => Ok(Err(reason.clone())),
+                None => Err(error),
+            },
+        }
+    }
+}
+
+/// Waits for the first rows of a query.
+///
+/// # Errors
+/// If the query fails before.
+pub(super) async fn first_rows(
+    rows: Result<SendableRecordBatchStream>,
+) -> Result<SendableRecordBatchStream> {
+    let mut rows = rows?;
+    let (schema, first) = (rows.schema(), rows.next().await.transpose()?);
+    let rows = stream::iter(first.map(Ok)).chain(rows);
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+}
+
+/// The plan of EXPLAIN, with the reason why it is not distributed.
+pub(super) fn with_reason(
+    explained: SendableRecordBatchStream,
+    reason: &NotDistributed,
+) -> SendableRecordBatchStream {
+    let schema = explained.schema();
+    let row = RecordBatch::try_new(
+        Arc::clone(&schema),
+        vec![
+            Arc::new(StringArray::from(vec!["distributed_plan"])),
+            Arc::new(StringArray::from(vec![reason.to_string()])),
+        ],
+    );
+    let row = stream::iter([row.map_err(DataFusionError::from)]);
+    Box::pin(RecordBatchStreamAdapter::new(schema, explained.chain(row)))
+}

@@ -1,0 +1,107 @@
+//! The execution of a query: by this server alone, or over workers.
+
+use std::sync::Arc;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execute_stream;
+
+use crate::sql::batch_rows::rows_of_batch;
+#[cfg(feature = "distributed")]
+use crate::sql::distributed::{Workers, first_rows, with_reason};
+use crate::sql::settings::Distribution;
+use crate::sql::state::{QueryEnvironment, lists_functions};
+use crate::sql::{Session, SqlService};
+
+/// Who executes a query.
+#[derive(Clone, Debug)]
+pub(super) enum Division {
+    /// The server alone.
+    Alone,
+    /// The workers, if the query can be divided.
+    #[cfg(feature = "distributed")]
+    Workers(Workers),
+    /// The server; if it does not have the memory, the workers.
+    #[cfg(feature = "distributed")]
+    WorkersIfNeeded(Workers),
+}
+
+impl SqlService {
+    /// Who executes the queries of a session.
+    pub(super) fn division(&self, session: &Session) -> Division {
+        let distribution = session.settings().distribution();
+        #[cfg(feature = "distributed")]
+        if let Some(workers) = self.workers() {
+            return match distribution {
+                Distribution::Off => Division::Alone,
+                Distribution::On => Division::Workers(workers.clone()),
+                Distribution::Retry => Division::WorkersIfNeeded(workers.clone()),
+            };
+        }
+        if distribution != Distribution::Off {
+            log::debug!("a query is not distributed: the server has no workers");
+        }
+        Division::Alone
+    }
+}
+
+impl Division {
+    /// Executes a query, which is not optimized yet.
+    ///
+    /// # Errors
+    /// As the planner and the operators.
+    pub(super) async fn execute(
+        self,
+        state: &SessionState,
+        environment: &QueryEnvironment,
+        statement: LogicalPlan,
+    ) -> Result<SendableRecordBatchStream> {
+        match self {
+            Self::Alone => execute_alone(state, environment, &statement).await,
+            #[cfg(feature = "distributed")]
+            Self::Workers(workers) => {
+                let reason = match workers.execute(state, environment, &statement).await? {
+                    Ok(rows) => return Ok(rows),
+                    Err(reason) => reason,
+                };
+                let rows = execute_alone(state, environment, &statement).await?;
+                Ok(match statement {
+                    LogicalPlan::Explain(_) => with_reason(rows, &reason),
+                    _ => rows,
+                })
+            }
+            #[cfg(feature = "distributed")]
+            Self::WorkersIfNeeded(workers) => {
+                let rows = execute_alone(state, environment, &statement).await;
+                let failed = match first_rows(rows).await {
+                    Err(error @ DataFusionError::ResourcesExhausted(_)) => error,
+                    rows => return rows,
+                };
+                match workers.execute(state, environment, &statement).await? {
+                    Ok(rows) => Ok(rows),
+                    Err(reason) => Err(failed.context(reason.to_string())),
+                }
+            }
+        }
+    }
+}
+
+/// Executes a query on this server.
+async fn execute_alone(
+    state: &SessionState,
+    environment: &QueryEnvironment,
+    statement: &LogicalPlan,
+) -> Result<SendableRecordBatchStream, DataFusionError> {
+    let lists_functions = lists_functions(statement)?;
+    let plan = state.optimize(statement)?;
+    let mut state = state.clone();
+    let rows = rows_of_batch(&plan, state.config().batch_size())?;
+    if rows != state.config().batch_size() {
+        *state.config_mut() = state.config().clone().with_batch_size(rows);
+    }
+    let planner = Arc::clone(state.query_planner());
+    let plan = planner.create_physical_plan(&plan, &state).await?;
+    execute_stream(plan, Arc::new(environment.task_context(&state, lists_functions)))
+}

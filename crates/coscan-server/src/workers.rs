@@ -1,0 +1,107 @@
+//! Divides queries among workers, and executes tasks of other servers.
+
+use std::sync::Arc;
+
+use coscan_distributed::{
+    Cluster, ClusterOptions, Connections, HealthyWorkers, Security, WorkerOptions, WorkerServer,
+    worker,
+};
+use coscan_transport::CredentialsError;
+use url::Url;
+
+use crate::config::Workers;
+use crate::members;
+use crate::sql::{SqlService, YIELDING_JOINS};
+
+/// The reason why a server cannot work with others.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkersError {
+    /// An address in `workers.members` is wrong.
+    #[error("workers.members has {text:?}, which is no address: {reason}; write host:port")]
+    Member {
+        /// The address.
+        text: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A prefix in `workers.stores` is not a URL.
+    #[error("workers.stores has {text:?}, which is neither a URL nor a directory: {reason}")]
+    Store {
+        /// The prefix.
+        text: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The files of `workers.key`, `workers.ca` or `workers.certificate` cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+}
+
+/// The settings as what they stand for.
+pub(crate) struct Membership {
+    members: Vec<Url>,
+    stores: Vec<Url>,
+    security: Security,
+    connections: Arc<Connections>,
+    options: ClusterOptions,
+}
+
+impl Membership {
+    /// Reads the files and addresses that the settings name.
+    pub(crate) fn load(workers: &Workers) -> Result<Self, WorkersError> {
+        let member = |text: &String| {
+            Url::parse(&format!("http://{text}")).map_err(|error| {
+                let (text, reason) = (text.clone(), error.to_string());
+                WorkersError::Member { text, reason }
+            })
+        };
+        let store = |text: &String| {
+            members::prefix(text)
+                .map_err(|reason| WorkersError::Store { text: text.clone(), reason })
+        };
+        let files = [&workers.key, &workers.ca, &workers.certificate].map(Option::as_deref);
+        let [key, authority, certificate] = files;
+        let security = match workers.insecure {
+            true => Security::None,
+            false => {
+                let credentials = members::credentials(key, authority, certificate);
+                Security::MutualTls(credentials.load()?)
+            }
+        };
+        let mut options =
+            ClusterOptions { other_rules: vec![YIELDING_JOINS], ..ClusterOptions::default() };
+        if let Some(bytes) = workers.divided_bytes_min {
+            options.divided_bytes_min = bytes;
+        }
+        Ok(Self {
+            members: workers.members.iter().map(member).collect::<Result<_, _>>()?,
+            stores: workers.stores.iter().map(store).collect::<Result<_, _>>()?,
+            connections: Arc::new(Connections::new(security.clone())),
+            security,
+            options,
+        })
+    }
+
+    /// The server that executes tasks of others, with the manager of a service.
+    pub(crate) fn worker(&self, service: &SqlService) -> WorkerServer {
+        let worker = worker(WorkerOptions {
+            coscan: service.coscan().clone(),
+            channels: Arc::clone(&self.connections) as _,
+            register_functions: service.register_functions(),
+            stores: self.stores.clone().into(),
+        });
+        WorkerServer::new(worker, self.security.clone())
+    }
+
+    /// The workers that queries are divided among, if there are any.
+    pub(crate) fn cluster(&self) -> Option<(Arc<HealthyWorkers>, Cluster)> {
+        if self.members.is_empty() {
+            return None;
+        }
+        let workers = HealthyWorkers::new(Arc::clone(&self.connections), self.members.clone());
+        let workers = Arc::new(workers);
+        let channels = Arc::clone(&self.connections) as _;
+        let cluster = Cluster::new(self.options.clone(), Arc::clone(&workers) as _, channels);
+        Some((workers, cluster))
+    }
+}

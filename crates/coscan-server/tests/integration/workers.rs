@@ -1,0 +1,157 @@
+//! Queries over several workers, each a server of its own.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use coscan_server::config::{TableLocation, Workers};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::support::ROWS;
+use crate::support::server::{Running, start_as};
+
+/// The number of files, so that each worker owns some.
+const FILES: i64 = 24;
+
+/// A coordinator, and the workers that it divides queries among.
+struct Cluster {
+    coordinator: Running,
+    workers: Vec<Option<Running>>,
+    addresses: Vec<SocketAddr>,
+    /// A server whose directory has the files and the key.
+    _files: Running,
+}
+
+impl Cluster {
+    async fn start(count: usize) -> Self {
+        // All ports are bound at the same time, so that they differ.
+        let ports: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let addresses: Vec<_> = ports.iter().map(|port| port.local_addr().unwrap()).collect();
+        drop(ports);
+        let data = start_as(|_, _| {}).await;
+        let directory = data.tables.directory.path().to_owned();
+        let key = directory.join("cluster.key");
+        std::fs::write(&key, coscan_transport::new_key().unwrap()).unwrap();
+        let mut workers = Vec::new();
+        for address in &addresses {
+            let as_worker = worker(&key, &directory, *address);
+            workers.push(Some(start_as(|config, _| config.workers = Some(as_worker)).await));
+        }
+        let members = addresses.iter().map(ToString::to_string).collect();
+        let coordinator =
+            Workers { members, key: Some(key), divided_bytes_min: Some(0), ..Workers::default() };
+        let coordinator = start_as(|config, _| config.workers = Some(coordinator)).await;
+        std::fs::create_dir(directory.join("many")).unwrap();
+        for file in 0..FILES {
+            data.tables.write(&format!("many/{file:02}"), |rows| rows);
+        }
+        let many = format!("{}/", directory.join("many").display());
+        let many = BTreeMap::from([("many".to_owned(), TableLocation::from(many))]);
+        coordinator.server.sql_service().open_tables(&many).await.unwrap();
+        Self { coordinator, workers, addresses, _files: data }
+    }
+
+    /// A session whose queries are divided.
+    async fn session(&self) -> Client {
+        let client = self.coordinator.login("root").await;
+        client.batch_execute("SET coscan.distributed = on").await.unwrap();
+        client
+    }
+
+    /// The bytes that each worker has read.
+    fn bytes_read(&self) -> Vec<u64> {
+        let workers = self.workers.iter().flatten();
+        workers.map(|worker| worker.server.sql_service().manager().report().bytes_read).collect()
+    }
+}
+
+fn worker(key: &Path, directory: &Path, listen: SocketAddr) -> Workers {
+    Workers {
+        listen: Some(listen),
+        stores: vec![directory.display().to_string()],
+        key: Some(key.to_owned()),
+        ..Workers::default()
+    }
+}
+
+const QUERY: &str =
+    "SELECT word, count(*), CAST(sum(id) AS BIGINT) FROM many GROUP BY word ORDER BY word";
+
+async fn texts(client: &Client, query: &str) -> Vec<Vec<String>> {
+    let messages = client.simple_query(query).await.unwrap();
+    let row = |message: &SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => Some(
+            (0..row.len()).map(|column| row.get(column).unwrap_or("NULL").to_owned()).collect(),
+        ),
+        _ => None,
+    };
+    messages.iter().filter_map(row).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn workers_share_the_reads_of_a_query_and_explain_names_them() {
+    let cluster = Cluster::start(3).await;
+    let alone = cluster.coordinator.login("root").await;
+    let right = texts(&alone, QUERY).await;
+    let client = cluster.session().await;
+    assert_eq!(texts(&client, QUERY).await, right);
+    assert!(cluster.bytes_read().iter().all(|bytes| *bytes > 0), "{:?}", cluster.bytes_read());
+    let plan = texts(&client, &format!("EXPLAIN {QUERY}")).await;
+    let plan = plan.iter().find(|row| row[0] == "distributed_plan").unwrap();
+    for address in &cluster.addresses {
+        assert!(plan[1].contains(&format!("owner=http://{address}")), "{}", plan[1]);
+    }
+    let analyzed = texts(&client, &format!("EXPLAIN ANALYZE {QUERY}")).await;
+    assert!(analyzed.iter().any(|row| row[1].contains("TaskScan")), "{analyzed:?}");
+    let plan = texts(&client, "EXPLAIN SELECT * FROM many LIMIT 3").await;
+    let reason = plan.iter().find(|row| row[0] == "distributed_plan").unwrap();
+    assert!(reason[1].starts_with("not distributed: "), "{}", reason[1]);
+    let sum = texts(&client, "SELECT CAST(sum(id) AS BIGINT) FROM many").await;
+    assert_eq!(sum, [[(FILES * ROWS * (ROWS - 1) / 2).to_string()]]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_worker_that_is_gone_gets_no_tasks() {
+    let mut cluster = Cluster::start(3).await;
+    let client = cluster.session().await;
+    let right = texts(&client, QUERY).await;
+    // One stops as it should. The other is lost without a word.
+    let stopped = cluster.workers[0].take().unwrap();
+    stopped.server.stop(Duration::from_secs(10), std::future::pending()).await;
+    assert_eq!(texts(&client, QUERY).await, right);
+    drop(cluster.workers[1].take());
+    assert_eq!(texts(&client, QUERY).await, right);
+    drop(cluster.workers[2].take());
+    // Without workers, the server executes it itself.
+    assert_eq!(texts(&client, QUERY).await, right);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stranger_learns_nothing_of_a_worker() {
+    let cluster = Cluster::start(1).await;
+    let mut stranger = TcpStream::connect(cluster.addresses[0]).await.unwrap();
+    stranger.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    stranger.read_to_end(&mut answer).await.ok();
+    // An alert of TLS has seven bytes.
+    assert!(answer.len() <= 7, "{answer:?}");
+    // Another key is another cluster.
+    let directory = cluster.coordinator.tables.directory.path();
+    let key: PathBuf = directory.join("other.key");
+    std::fs::write(&key, coscan_transport::new_key().unwrap()).unwrap();
+    let other = Workers {
+        members: vec![cluster.addresses[0].to_string()],
+        key: Some(key),
+        divided_bytes_min: Some(0),
+        ..Workers::default()
+    };
+    let other = start_as(|config, _| config.workers = Some(other)).await;
+    let client = other.login("root").await;
+    client.batch_execute("SET coscan.distributed = on").await.unwrap();
+    let plan = texts(&client, "EXPLAIN SELECT count(*) FROM numbers").await;
+    let reason = plan.iter().find(|row| row[0] == "distributed_plan").unwrap();
+    assert_eq!(reason[1], "not distributed: no worker is known");
+}
