@@ -2,6 +2,8 @@
 //! and a simulator. The program `coscan` is [`run`] and an allocator. Other programs may contain it, too.
 
 mod bench;
+#[cfg(feature = "server")]
+mod cluster;
 mod compare;
 mod data;
 mod demo;
@@ -64,12 +66,16 @@ enum Command {
     User(user::User),
     #[cfg(feature = "server")]
     Ring(ring::Ring),
+    #[cfg(feature = "server")]
+    Cluster(cluster::Cluster),
     #[cfg(not(feature = "server"))]
     Serve(without_server::WithoutServer),
     #[cfg(not(feature = "server"))]
     User(without_server::WithoutServer),
     #[cfg(not(feature = "server"))]
     Ring(without_server::WithoutServer),
+    #[cfg(not(feature = "server"))]
+    Cluster(without_server::WithoutServer),
     Bench(bench::Bench),
     Sim(sim::Sim),
 }
@@ -120,10 +126,13 @@ fn execute(command: Command) -> Result<Exit, Failure> {
             Command::User(user) => user.run(),
             #[cfg(feature = "server")]
             Command::Ring(ring) => ring.run().await,
+            #[cfg(feature = "server")]
+            Command::Cluster(cluster) => cluster.run().await,
             #[cfg(not(feature = "server"))]
-            Command::Serve(without) | Command::User(without) | Command::Ring(without) => {
-                without.run()
-            }
+            Command::Serve(without)
+            | Command::User(without)
+            | Command::Ring(without)
+            | Command::Cluster(without) => without.run(),
             Command::Bench(bench) => bench.run().await,
             Command::Sim(sim) => sim.run().await,
         }

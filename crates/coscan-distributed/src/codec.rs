@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use coscan_datafusion::{CoscanOptions, SnapshotFile};
+use coscan_datafusion::CoscanOptions;
+use coscan_storage::stores::Prefixes;
 use datafusion::common::{exec_datafusion_err, exec_err, not_impl_err};
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
@@ -15,8 +16,7 @@ use datafusion_proto::protobuf::PhysicalExprNode;
 use prost::Message;
 
 use crate::task_scan::TaskScan;
-use crate::wire::{self, FORMAT, TaskScanMessage};
-use crate::worker::Readable;
+use crate::wire::{self, TaskScanMessage};
 
 /// The codec of [`TaskScan`]. Decoding reads nothing.
 #[derive(Debug)]
@@ -32,13 +32,6 @@ impl PhysicalExtensionCodec for TaskScanCodec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let message = TaskScanMessage::decode(buffer)
             .map_err(|error| exec_datafusion_err!("a scan of a task cannot be decoded: {error}"))?;
-        if message.format != FORMAT {
-            return exec_err!(
-                "a scan of a task has format {}, and this worker reads format {FORMAT}: start all servers with the same \
-                 version of coscan",
-                message.format
-            );
-        }
         let coscan = CoscanOptions::of(context.session_config())
             .ok_or_else(|| exec_datafusion_err!("this worker has no coscan in its session"))?;
         let schema = message.table_schema()?;
@@ -51,12 +44,12 @@ impl PhysicalExtensionCodec for TaskScanCodec {
         };
         let (filters, pushed) = (decode(&message.filters)?, decode(&message.pushed_filters)?);
         let (task, owner) = message.to_task(&coscan, filters, pushed)?;
-        let readable = context.session_config().get_extension::<Readable>();
-        let is_readable = |file: &SnapshotFile| {
-            readable.as_ref().is_some_and(|readable| readable.has(&file.file.version()))
-        };
-        if let Some(file) = task.table.snapshot.files.iter().find(|file| !is_readable(file)) {
-            return exec_err!("this worker may not read {}: see workers.stores", file.file.name());
+        let prefixes = context.session_config().get_extension::<Prefixes>().unwrap_or_default();
+        let files = task.table.snapshot.files.iter().map(|file| file.file.name());
+        if let Some(file) = files.into_iter().find(|file| !prefixes.contain(file)) {
+            return exec_err!(
+                "this worker may not read {file}: add its directory or store to workers.stores of the worker"
+            );
         }
         Ok(Arc::new(TaskScan::new(task, owner)?))
     }

@@ -16,11 +16,12 @@ use url::Url;
 
 use crate::planning::Cluster;
 
-/// A worker was lost after rows of the query had left, or another was lost when it was tried again.
+/// A worker was lost after the first rows were returned, or again in the second attempt.
 #[derive(Debug, thiserror::Error)]
-#[error("a worker was lost while the query ran, so run it again: {source}")]
+#[error("a worker was lost while the query ran: {reason}; run the query again")]
 pub struct WorkerLost {
-    source: DataFusionError,
+    // Not a source: the error of the network is not what the statement failed of.
+    reason: String,
 }
 
 impl WorkerLost {
@@ -33,8 +34,8 @@ impl WorkerLost {
 }
 
 impl Cluster {
-    /// Executes a statement of a session with coscan over the workers, and returns its rows, the first of which have come
-    /// then. If a worker is lost before, the statement is planned and executed once more, over those that are left.
+    /// Executes a statement of a session with coscan on the workers, and returns once its first rows have come. If a worker
+    /// is lost before that, the statement is planned and executed once more, on the others.
     /// `context` makes the context of a session to execute its plan in. EXPLAIN shows the stages and the owners.
     ///
     /// # Errors
@@ -50,7 +51,7 @@ impl Cluster {
         if let LogicalPlan::Explain(explain) = statement {
             return self.explain(session, explain).await;
         }
-        let mut is_again = false;
+        let mut is_retry = false;
         loop {
             let planned = self.plan(session, statement, query.clone()).await?;
             let context = Arc::new(context(&planned.session));
@@ -62,15 +63,15 @@ impl Cluster {
             };
             match (first, rows) {
                 (Ok(first), Some(rows)) => {
-                    let rows = rows.map(|batch| batch.map_err(explained));
+                    let rows = rows.map(|batch| batch.map_err(as_worker_lost));
                     let rows = stream::iter(first.map(Ok)).chain(rows);
                     return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
                 }
-                (Err(error), _) if !is_again && self.has_lost(&error, &planned.workers).await => {
+                (Err(error), _) if !is_retry && self.has_lost(&error, &planned.workers).await => {
                     log::warn!("a query is executed again, since a worker was lost: {error}");
-                    is_again = true;
+                    is_retry = true;
                 }
-                (Err(error), _) => return Err(explained(error)),
+                (Err(error), _) => return Err(as_worker_lost(error)),
                 (Ok(_), None) => unreachable!("rows have started"),
             }
         }
@@ -107,9 +108,9 @@ impl Cluster {
 }
 
 /// The error of a query, as a lost worker if it is one of the network.
-fn explained(error: DataFusionError) -> DataFusionError {
+fn as_worker_lost(error: DataFusionError) -> DataFusionError {
     match is_of_network(&error) {
-        true => DataFusionError::External(Box::new(WorkerLost { source: error })),
+        true => DataFusionError::External(Box::new(WorkerLost { reason: error.strip_backtrace() })),
         false => error,
     }
 }

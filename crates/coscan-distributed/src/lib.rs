@@ -26,4 +26,4 @@ pub use network::{Connections, Health, HealthyWorkers, RunningTasks, Security, W
 pub use not_distributed::NotDistributed;
 pub use planning::{Cluster, ClusterOptions, DistributedPlan, WorkerList};
 pub use task_scan::TaskScan;
-pub use worker::{WorkerOptions, worker};
+pub use worker::{RegisterFunctions, WorkerOptions, worker};

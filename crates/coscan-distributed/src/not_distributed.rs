@@ -10,11 +10,11 @@ use datafusion::error::DataFusionError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotDistributed {
-    /// No worker is known.
+    /// No worker is healthy.
     NoWorkers,
     /// It reads no shared table.
     NoSharedTable,
-    /// The statement does not repartition or sort enough to have stages, or its tables are small.
+    /// The plan has one stage: its scans are small, or have one partition.
     OneTask,
     /// An operator cannot be sent to workers.
     Operator(String),
@@ -26,9 +26,13 @@ impl fmt::Display for NotDistributed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("not distributed: ")?;
         match self {
-            Self::NoWorkers => f.write_str("no worker is known"),
+            Self::NoWorkers => {
+                f.write_str("no worker answers with the version of this server; its log says why")
+            }
             Self::NoSharedTable => f.write_str("it reads no shared table"),
-            Self::OneTask => f.write_str("its tables are small"),
+            Self::OneTask => f.write_str(
+                "its scans read less than workers.divided_bytes_min, or have one partition",
+            ),
             Self::Operator(name) => write!(f, "workers do not execute {name}"),
             Self::Scan(reason) => write!(f, "{reason}"),
         }

@@ -56,3 +56,69 @@ fn hash(value: impl Hash) -> u64 {
     value.hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use std::sync::Arc;
+
+    use coscan_storage::table::{FileVersion, TableFile};
+    use object_store::ObjectMeta;
+    use object_store::memory::InMemory;
+    use object_store::path::Path;
+
+    use super::*;
+
+    fn file(name: &str) -> FileVersion {
+        let file = TableFile {
+            store: Arc::new(InMemory::new()),
+            store_url: Url::parse("memory:///").unwrap(),
+            meta: ObjectMeta {
+                location: Path::from(name),
+                last_modified: chrono::DateTime::UNIX_EPOCH,
+                size: 1,
+                e_tag: None,
+                version: None,
+            },
+        };
+        file.version()
+    }
+
+    /// Two chunks of each row group.
+    fn chunks(files: &[FileVersion], bytes: u64) -> Vec<ChunkToDivide<'_>> {
+        let row_groups =
+            files.iter().flat_map(|file| (0..20).map(move |row_group| (file, row_group)));
+        let chunk = |(file, row_group)| ChunkToDivide { file, row_group, rows: 10, bytes };
+        row_groups.flat_map(|row_group| [chunk(row_group), chunk(row_group)]).collect()
+    }
+
+    fn workers(count: usize) -> Vec<Url> {
+        (0..count).map(|worker| Url::parse(&format!("http://w{worker}:5450")).unwrap()).collect()
+    }
+
+    #[test]
+    fn chunks_of_a_row_group_have_one_owner_and_no_worker_has_far_more_than_others() {
+        let files: Vec<_> = (0..10).map(|index| file(&format!("{index}.parquet"))).collect();
+        for count in 1..8 {
+            let owners = owners(&chunks(&files, 1), &workers(count));
+            assert!(owners.as_chunks::<2>().0.iter().all(|[first, second]| first == second));
+            let mut loads = vec![0; count];
+            owners.iter().for_each(|&owner| loads[owner] += 1);
+            let most = (owners.len() * 5).div_ceil(4 * count);
+            assert!(loads.iter().all(|&load| 0 < load && load <= most), "{loads:?}");
+        }
+    }
+
+    #[test]
+    fn owners_do_not_depend_on_columns_or_on_the_order_of_workers() {
+        let files = [file("a.parquet"), file("b.parquet")];
+        let (forward, mut backward) = (workers(3), workers(3));
+        backward.reverse();
+        let named = |workers: &[Url], bytes| -> Vec<Url> {
+            let owners = owners(&chunks(&files, bytes), workers).into_iter();
+            owners.map(|owner| workers[owner].clone()).collect()
+        };
+        assert_eq!(named(&forward, 1), named(&forward, 1_000));
+        assert_eq!(named(&forward, 1), named(&backward, 1));
+    }
+}

@@ -26,12 +26,11 @@ use crate::ownership::owners;
 use crate::sendable::check_sendable;
 use crate::session_header::SessionHeader;
 use crate::task_scan::TaskScan;
-use crate::worker::Channels;
 
 /// How statements are divided.
 #[derive(Clone, Debug)]
 pub struct ClusterOptions {
-    /// The stored bytes from which on a scan is divided among all workers. Scans of less are read by one worker. The
+    /// Scans of at least this many stored bytes are divided among all workers. Smaller ones are executed by one. The
     /// default is 64 MB.
     pub divided_bytes_min: u64,
     /// The names of rules of the session's physical optimizer that make operators which cannot be sent.
@@ -131,13 +130,13 @@ impl Cluster {
             .with_query_planner(Arc::new(planner))
             .with_distributed_planner()
             .with_distributed_worker_resolver(workers as Arc<dyn WorkerResolver>)
-            .with_distributed_channel_resolver(Channels(Arc::clone(&self.channels)))
+            .with_distributed_channel_resolver(Arc::clone(&self.channels))
             .with_distributed_user_codec(TaskScanCodec)
             .with_distributed_desired_task_count_handler(desired_tasks)
             .with_distributed_scale_up_leaf_node_handler(divide)
             .with_distributed_route_tasks_handler(route_to_owners)
             .with_distributed_passthrough_headers(header)?
-            // Tasks of a union execute all its inputs, so that task i is that of worker i everywhere.
+            // All tasks of a union execute all its inputs, so that task i is on worker i in every scan.
             .with_distributed_children_isolator_unions(false)?
             .build();
         state.config_mut().options_mut().catalog.create_default_catalog_and_schema =
@@ -160,7 +159,7 @@ impl QueryPlanner for SendablePlans {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.planner.create_physical_plan(statement, session).await?;
-        // EXPLAIN ANALYZE is not sent, but what it analyzes.
+        // EXPLAIN ANALYZE itself stays here. Its input is sent.
         let analyzed = plan.downcast_ref::<AnalyzeExec>().map(AnalyzeExec::input);
         check_sendable(analyzed.unwrap_or(&plan)).map_err(external)?;
         Ok(plan)
@@ -204,7 +203,7 @@ fn divided(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let chunks = scan.chunks_to_divide();
     let chunks = chunks.map_err(|reason| external(NotDistributed::Scan(reason)))?;
-    // A stage of fewer tasks is on the workers that are first in the rank of its table.
+    // A stage of fewer tasks is on the owner of the first chunk and the workers after it, by address.
     let all = owners(&chunks, workers);
     let (owners, places) = match task_count == workers.len() {
         true => (all, (0..workers.len()).collect()),
@@ -227,7 +226,7 @@ fn divided(
     Ok(Arc::new(DistributedLeafExec::try_new(Arc::clone(plan), variants)?))
 }
 
-/// Sends each task to the owner of its row groups. Stages without scans are left to the engine.
+/// Sends each task to the owner of the row groups of the stage's first scan. Stages without scans are left to the engine.
 fn route_to_owners(event: RouteTasksEvent<'_>) -> Option<Result<RouteTasksEventResponse>> {
     let mut owners = None;
     let visited = event.plan.apply(|plan| {

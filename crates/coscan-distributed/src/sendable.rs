@@ -98,7 +98,10 @@ pub(crate) fn check_received(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
         if is_operator(plan.as_ref()) || plan.is::<TaskScan>() {
             return Ok(TreeNodeRecursion::Continue);
         }
-        exec_err!("workers do not execute {}", plan.name())
+        exec_err!(
+            "workers do not execute {}: start all servers with the same version of coscan",
+            plan.name()
+        )
     })?;
     Ok(())
 }

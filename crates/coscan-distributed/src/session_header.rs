@@ -57,7 +57,7 @@ impl SessionHeader {
         SessionSettings::add_to(&mut defaults);
         let defaults: BTreeMap<_, _> = entries(&defaults).collect();
         let settings = entries(config).filter(|(key, value)| defaults.get(key) != Some(value));
-        // A setting without a value that has one by default is not known.
+        // No known setting has a default and can be unset.
         let settings = settings.filter_map(|(key, value)| Some(Setting { key, value: value? }));
         Self { version: version(), query, settings: settings.collect() }
     }
@@ -76,12 +76,16 @@ impl SessionHeader {
     /// If there is none, or it is from a server of another version.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self> {
         let Some(value) = headers.get(NAME) else {
-            return exec_err!("a task came without the settings of its session");
+            return exec_err!(
+                "a task came without the settings of its session: start all servers with the same version of coscan"
+            );
         };
         let bytes = BASE64_STANDARD.decode(value.as_bytes());
         let header = bytes.ok().and_then(|bytes| Self::decode(bytes.as_slice()).ok());
         let Some(header) = header else {
-            return exec_err!("the settings of a task's session cannot be decoded");
+            return exec_err!(
+                "the settings of a task's session are malformed: start all servers with the same version of coscan"
+            );
         };
         let own = version();
         if header.version != own {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use coscan_datafusion::{CoscanOptions, QueryId, SharedMemoryPool};
-use coscan_storage::table::FileVersion;
-use datafusion::error::{DataFusionError, Result};
+use coscan_storage::stores::Prefixes;
+use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion_distributed::{
@@ -12,14 +12,12 @@ use datafusion_distributed::{
     WorkerPlanRewriteEventResponse, WorkerQueryContext,
 };
 
-use url::Url;
-
 use crate::codec::TaskScanCodec;
 use crate::sendable::check_received;
 use crate::session_header::{SessionHeader, version};
 
-/// Makes the functions of a server known to a session.
-type RegisterFunctions = Arc<dyn Fn(&mut SessionState) -> Result<()> + Send + Sync>;
+/// Registers the functions that the sessions of coordinators have besides the engine's.
+pub type RegisterFunctions = Arc<dyn Fn(&mut SessionState) -> Result<()> + Send + Sync>;
 
 /// What a worker executes tasks with.
 #[derive(Clone)]
@@ -28,21 +26,10 @@ pub struct WorkerOptions {
     pub coscan: CoscanOptions,
     /// The connections to the other workers.
     pub channels: Arc<dyn ChannelResolver + Send + Sync>,
-    /// Makes the functions known that sessions of coordinators have besides those of the engine.
+    /// Registers the functions that the sessions of coordinators have besides the engine's.
     pub register_functions: RegisterFunctions,
     /// The prefixes of the files that tasks may read.
-    pub stores: Arc<[Url]>,
-}
-
-/// The prefixes of the files that the tasks of a session may read.
-pub(crate) struct Readable(Arc<[Url]>);
-
-impl Readable {
-    /// Whether tasks may read a file.
-    pub(crate) fn has(&self, file: &FileVersion) -> bool {
-        let file = file.to_string();
-        self.0.iter().any(|prefix| file.starts_with(prefix.as_str()))
-    }
+    pub stores: Prefixes,
 }
 
 /// A worker. Its tasks share one manager and one memory budget, whatever coordinators and queries they are of.
@@ -63,7 +50,7 @@ fn session(options: &WorkerOptions, context: WorkerQueryContext) -> Result<Sessi
     let WorkerQueryContext { builder, headers } = context;
     let header = SessionHeader::from_headers(&headers)?;
     let mut state = builder
-        .with_distributed_channel_resolver(Channels(Arc::clone(&options.channels)))
+        .with_distributed_channel_resolver(Arc::clone(&options.channels))
         .with_distributed_user_codec(TaskScanCodec)
         .with_distributed_worker_plan_rewrite_handler(checked)
         .build();
@@ -73,7 +60,7 @@ fn session(options: &WorkerOptions, context: WorkerQueryContext) -> Result<Sessi
     if let Some(query) = header.query {
         config.set_extension(Arc::new(QueryId::new(query)));
     }
-    config.set_extension(Arc::new(Readable(Arc::clone(&options.stores))));
+    config.set_extension(Arc::new(options.stores.clone()));
     (options.register_functions)(&mut state)?;
     configure_functions(&mut state)?;
     Ok(state)
@@ -95,17 +82,4 @@ fn configure_functions(state: &mut SessionState) -> Result<()> {
 fn checked(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
     check_received(&event.plan)?;
     Ok(WorkerPlanRewriteEventResponse::new(event.plan))
-}
-
-/// The connections of a worker, shared by its sessions.
-pub(crate) struct Channels(pub(crate) Arc<dyn ChannelResolver + Send + Sync>);
-
-#[async_trait::async_trait]
-impl ChannelResolver for Channels {
-    async fn get_worker_client_for_url(
-        &self,
-        url: &Url,
-    ) -> Result<Box<dyn datafusion_distributed::WorkerChannel>, DataFusionError> {
-        self.0.get_worker_client_for_url(url).await
-    }
 }

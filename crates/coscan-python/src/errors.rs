@@ -44,7 +44,7 @@ pub(crate) fn from_query(error: &QueryError) -> PyErr {
     let text = error.text.clone();
     let exception = match error.kind {
         ErrorKind::Memory | ErrorKind::Busy | ErrorKind::Conflict => ResourceError::new_err(text),
-        ErrorKind::Storage => StoreError::new_err(text),
+        ErrorKind::Storage | ErrorKind::WorkerLost => StoreError::new_err(text),
         ErrorKind::DivisionByZero | ErrorKind::InvalidValue => DataError::new_err(text),
         ErrorKind::Cancelled | ErrorKind::TimedOut | ErrorKind::Stopping => {
             Cancelled::new_err(text)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use coscan_runtime::ring::{Choosing, Config};
 use coscan_runtime::{BufferManager, ClusterOptions};
+use coscan_storage::stores::Prefixes;
 use coscan_transport::{Credentials, Transport, TransportConfig, TransportError};
 use tokio::net::TcpListener;
 use url::Url;
@@ -41,11 +42,11 @@ pub(crate) fn start(
         zone: ring.zone.clone(),
         credentials: credentials(ring),
     };
-    let stores = ring.stores.iter().map(|text| prefix(text)).collect::<Result<_, _>>()?;
+    let stores = ring.stores.iter().map(|text| prefix(text)).collect::<Result<Vec<_>, _>>()?;
     let chooses = (ring.mode == RingMode::Auto).then(Choosing::default);
     let circulates = ring.mode == RingMode::Circulate;
     let ring = Config { chooses, ..Config::default() };
-    let options = ClusterOptions { stores, ring, circulates };
+    let options = ClusterOptions { stores: Prefixes::from(stores), ring, circulates };
     Ok(Arc::new(Transport::start(listener, config, manager, options)?))
 }
 

@@ -6,6 +6,7 @@ use coscan_distributed::{
     Cluster, ClusterOptions, Connections, HealthyWorkers, Security, WorkerOptions, WorkerServer,
     worker,
 };
+use coscan_storage::stores::Prefixes;
 use coscan_transport::CredentialsError;
 use url::Url;
 
@@ -17,7 +18,9 @@ use crate::sql::{SqlService, YIELDING_JOINS};
 #[derive(Debug, thiserror::Error)]
 pub enum WorkersError {
     /// An address in `workers.members` is wrong.
-    #[error("workers.members has {text:?}, which is no address: {reason}; write host:port")]
+    #[error(
+        "workers.members has {text:?}, which is not an address: {reason}; write host:port, without http://"
+    )]
     Member {
         /// The address.
         text: String,
@@ -40,7 +43,7 @@ pub enum WorkersError {
 /// The settings as what they stand for.
 pub(crate) struct Membership {
     members: Vec<Url>,
-    stores: Vec<Url>,
+    stores: Prefixes,
     security: Security,
     connections: Arc<Connections>,
     options: ClusterOptions,
@@ -50,10 +53,12 @@ impl Membership {
     /// Reads the files and addresses that the settings name.
     pub(crate) fn load(workers: &Workers) -> Result<Self, WorkersError> {
         let member = |text: &String| {
-            Url::parse(&format!("http://{text}")).map_err(|error| {
-                let (text, reason) = (text.clone(), error.to_string());
-                WorkersError::Member { text, reason }
-            })
+            let wrong = |reason: String| WorkersError::Member { text: text.clone(), reason };
+            match Url::parse(&format!("http://{text}")) {
+                Ok(url) if url.path() == "/" && url.port_or_known_default().is_some() => Ok(url),
+                Ok(_) => Err(wrong("it has more than a host and a port".to_owned())),
+                Err(error) => Err(wrong(error.to_string())),
+            }
         };
         let store = |text: &String| {
             members::prefix(text)
@@ -75,7 +80,7 @@ impl Membership {
         }
         Ok(Self {
             members: workers.members.iter().map(member).collect::<Result<_, _>>()?,
-            stores: workers.stores.iter().map(store).collect::<Result<_, _>>()?,
+            stores: workers.stores.iter().map(store).collect::<Result<Vec<_>, _>>()?.into(),
             connections: Arc::new(Connections::new(security.clone())),
             security,
             options,
@@ -88,7 +93,7 @@ impl Membership {
             coscan: service.coscan().clone(),
             channels: Arc::clone(&self.connections) as _,
             register_functions: service.register_functions(),
-            stores: self.stores.clone().into(),
+            stores: self.stores.clone(),
         });
         WorkerServer::new(worker, self.security.clone())
     }

@@ -1,8 +1,9 @@
 //! `coscan ring`: commands for servers that share reads.
 
 mod demo;
-mod node;
+pub(crate) mod node;
 mod nodes;
+pub(crate) mod process;
 mod report;
 mod streams;
 

@@ -1,4 +1,4 @@
-//! `coscan ring node`: a server of the demonstration, in a process of its own.
+//! `coscan ring node`: a server of a demonstration, in a process of its own.
 //!
 //! The process that starts it reads a line of JSON from its output with the addresses ([`Ready`]), and another one with
 //! the totals so far ([`Counts`]) for each line that it writes to its input. The server ends when its input ends, so
@@ -26,9 +26,9 @@ use crate::serve::Flags;
 use crate::sizes::parse_bytes;
 use crate::{Exit, Failure};
 
-/// One server of the demonstration.
+/// One server of a demonstration.
 #[derive(Debug, Args)]
-pub(super) struct Node {
+pub(crate) struct Node {
     #[command(flatten)]
     flags: Flags,
     /// Bytes per second that it gets from the store
@@ -41,30 +41,32 @@ pub(super) struct Node {
 
 /// The addresses of a server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Ready {
-    pub(super) postgres: SocketAddr,
-    pub(super) http: Option<SocketAddr>,
+pub(crate) struct Ready {
+    pub(crate) postgres: SocketAddr,
+    pub(crate) http: Option<SocketAddr>,
     /// The address for other servers.
-    pub(super) ring: Option<SocketAddr>,
+    pub(crate) ring: Option<SocketAddr>,
+    /// The address for tasks of other servers.
+    pub(crate) worker: Option<SocketAddr>,
 }
 
 /// The totals of a server since it started.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     /// The bytes read from the store.
-    pub(super) store_bytes: u64,
+    pub(crate) store_bytes: u64,
     /// The number of requests to the store.
-    pub(super) store_requests: u64,
+    pub(crate) store_requests: u64,
     /// The bytes of pages that other servers have sent.
-    pub(super) peer_bytes: u64,
+    pub(crate) peer_bytes: u64,
     /// The bytes of those pages that were needed.
-    pub(super) taken_bytes: u64,
+    pub(crate) taken_bytes: u64,
     /// The bytes of pages that it has sent to other servers.
-    pub(super) sent_bytes: u64,
+    pub(crate) sent_bytes: u64,
     /// The processor time in seconds.
-    pub(super) cpu_s: f64,
+    pub(crate) cpu_s: f64,
     /// The number of other servers with which it shares now.
-    pub(super) sharing: usize,
+    pub(crate) sharing: usize,
 }
 
 impl Add for Counts {
@@ -84,7 +86,7 @@ impl Add for Counts {
 }
 
 impl Node {
-    pub(super) async fn run(&self) -> Result<Exit, Failure> {
+    pub(crate) async fn run(&self) -> Result<Exit, Failure> {
         let mut config = Config { insecure: true, ..Config::default() };
         self.flags.apply_to(&mut config);
         let manager = BufferManager::new(config.memory.options())?;
@@ -94,7 +96,7 @@ impl Node {
         }
         let server = Server::start_on(&manager, &config).await?;
         let postgres = server.postgres.ok_or("a server of the demonstration needs clients")?;
-        say(&Ready { postgres, http: server.http, ring: server.ring })?;
+        say(&Ready { postgres, http: server.http, ring: server.ring, worker: server.worker })?;
         let mut lines = BufReader::new(stdin()).lines();
         while let Ok(Some(_)) = lines.next_line().await {
             say(&counts(&server, &metrics))?;

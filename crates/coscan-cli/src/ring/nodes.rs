@@ -1,20 +1,15 @@
 //! The servers of the demonstration, in the process that starts them.
 
+use std::ffi::OsString;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 use coscan_server::config::RingMode;
-use serde::de::DeserializeOwned;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::{sleep, timeout};
 
 use super::node::{Counts, Ready};
+use super::process::{Process, START_MAX};
 use crate::Failure;
-
-/// The time limit for servers to start, to connect to each other, and to answer.
-const START_MAX: Duration = Duration::from_secs(60);
 
 /// The settings with which all servers of a run are started.
 #[derive(Clone, Debug)]
@@ -32,23 +27,14 @@ pub(super) struct Settings<'a> {
 /// Running servers. They end when this is dropped.
 pub(super) struct Nodes(Vec<Process>);
 
-/// The process of one server.
-struct Process {
-    ready: Ready,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
-    /// The process is killed when this is dropped.
-    _child: Child,
-}
-
 impl Nodes {
     /// Starts servers, and waits until they share, if they do.
     pub(super) async fn start(settings: &Settings<'_>) -> Result<Self, Failure> {
-        let first = Process::start(settings, None, true).await?;
+        let first = Process::start(settings.flags(None, true)).await?;
         let join = first.ready.ring.map(|address| address.to_string());
         let mut nodes = Self(vec![first]);
         for _ in 1..settings.count {
-            nodes.0.push(Process::start(settings, join.as_deref(), false).await?);
+            nodes.0.push(Process::start(settings.flags(join.as_deref(), false)).await?);
         }
         if settings.mode != RingMode::Off {
             let know_each_other = timeout(START_MAX, nodes.know_each_other());
@@ -80,52 +66,27 @@ impl Nodes {
     }
 }
 
-impl Process {
-    async fn start(
-        settings: &Settings<'_>,
-        join: Option<&str>,
-        has_dashboard: bool,
-    ) -> Result<Self, Failure> {
-        let mut command = crate::program::again()?;
-        command.args(["ring", "node", "--listen-postgres", "127.0.0.1:0", "--log-level", "warn"]);
-        command.arg(format!("--table=lineitem={}", settings.table.display()));
-        command.arg(format!("--store-bandwidth={}", settings.store_bandwidth));
-        command.arg(format!("--store-latency={}", settings.store_latency.as_secs_f64()));
-        command.arg(format!("--memory-bytes={}", settings.memory_bytes));
-        command.arg(format!("--pool-bytes={}", settings.pool_bytes));
+impl Settings<'_> {
+    /// The flags of a server.
+    fn flags(&self, join: Option<&str>, has_dashboard: bool) -> Vec<OsString> {
+        let mut flags: Vec<OsString> = vec![
+            format!("--table=lineitem={}", self.table.display()).into(),
+            format!("--store-bandwidth={}", self.store_bandwidth).into(),
+            format!("--store-latency={}", self.store_latency.as_secs_f64()).into(),
+            format!("--memory-bytes={}", self.memory_bytes).into(),
+            format!("--pool-bytes={}", self.pool_bytes).into(),
+        ];
         if has_dashboard {
-            command.arg("--listen-http=127.0.0.1:0");
+            flags.push("--listen-http=127.0.0.1:0".into());
         }
-        if settings.mode != RingMode::Off {
-            command.arg("--ring-listen=127.0.0.1:0").arg(format!("--ring-mode={}", settings.mode));
-            command.arg("--ring-key").arg(settings.key);
-            command.arg("--ring-store").arg(settings.table.parent().unwrap_or(Path::new("/")));
-            command.args(join.map(|address| format!("--ring-join={address}")));
+        if self.mode != RingMode::Off {
+            let directory = self.table.parent().unwrap_or(Path::new("/"));
+            flags.push("--ring-listen=127.0.0.1:0".into());
+            flags.push(format!("--ring-mode={}", self.mode).into());
+            flags.extend(["--ring-key".into(), self.key.into()]);
+            flags.extend(["--ring-store".into(), directory.into()]);
+            flags.extend(join.map(|address| format!("--ring-join={address}").into()));
         }
-        // Ctrl-C ends this process, and the processes that it has started end with it.
-        #[cfg(unix)]
-        command.process_group(0);
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn()?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let input = input.ok_or("a server has no input")?;
-        let mut output = BufReader::new(output.ok_or("a server has no output")?).lines();
-        let ready = timeout(START_MAX, read(&mut output));
-        let ready = ready.await.map_err(|_| "a server takes too long to start")??;
-        Ok(Self { ready, input, output, _child: child })
+        flags
     }
-
-    async fn counts(&mut self) -> Result<Counts, Failure> {
-        self.input.write_all(b"\n").await?;
-        let counts = timeout(START_MAX, read(&mut self.output));
-        counts.await.map_err(|_| "a server does not answer")?
-    }
-}
-
-/// Reads a line of JSON.
-async fn read<T: DeserializeOwned>(
-    output: &mut Lines<BufReader<ChildStdout>>,
-) -> Result<T, Failure> {
-    let line = output.next_line().await?;
-    Ok(serde_json::from_str(&line.ok_or("a server has ended; what it said is above")?)?)
 }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use coscan_server::config::Workers;
 
+use crate::sizes::parse_bytes;
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Queries over several workers")]
 pub(crate) struct WorkerFlags {
@@ -20,6 +22,10 @@ pub(crate) struct WorkerFlags {
     /// [workers.stores]
     #[arg(long = "worker-store", value_name = "PREFIX")]
     worker_stores: Vec<String>,
+    /// Scans of at least this many stored bytes are divided among all workers; smaller ones are executed by one; by default 64 MB
+    /// [workers.divided_bytes_min]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    worker_divided_bytes_min: Option<u64>,
     /// The key shared by all servers, from `coscan ring key`; with --worker-certificate, its private key [workers.key]
     #[arg(long, value_name = "FILE")]
     worker_key: Option<PathBuf>,
@@ -41,6 +47,7 @@ impl WorkerFlags {
         let is_set = self.worker.is_some()
             || !self.workers.is_empty()
             || !self.worker_stores.is_empty()
+            || self.worker_divided_bytes_min.is_some()
             || self.worker_key.is_some()
             || self.worker_ca.is_some()
             || self.worker_certificate.is_some()
@@ -52,6 +59,7 @@ impl WorkerFlags {
         workers.listen = self.worker.or(workers.listen);
         workers.members.extend(self.workers.iter().cloned());
         workers.stores.extend(self.worker_stores.iter().cloned());
+        workers.divided_bytes_min = self.worker_divided_bytes_min.or(workers.divided_bytes_min);
         workers.key = self.worker_key.clone().or(workers.key.take());
         workers.ca = self.worker_ca.clone().or(workers.ca.take());
         workers.certificate = self.worker_certificate.clone().or(workers.certificate.take());

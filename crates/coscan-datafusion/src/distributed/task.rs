@@ -82,7 +82,7 @@ pub enum NotDivisible {
     ChangedRows(String),
     /// The table is read with options of its own, such as credentials, which do not travel.
     StoreOptions(String),
-    /// It reads only a few first rows.
+    /// Only the first few rows are needed.
     FirstRows(String),
     /// Rows are needed in the order of the table, or with their numbers.
     Order(String),
@@ -96,7 +96,7 @@ impl fmt::Display for NotDivisible {
                 write!(f, "table {table} is read with options of its own, such as credentials")
             }
             Self::FirstRows(table) => {
-                write!(f, "only a few first rows of table {table} are needed")
+                write!(f, "only the first few rows of table {table} are needed")
             }
             Self::Order(table) => write!(f, "rows of table {table} are needed in its order"),
         }

@@ -21,16 +21,16 @@ use url::Url;
 use super::connection::Connection;
 
 /// The time to connect, with the handshakes.
-const CONNECT_MAX: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The interval of keep-alive pings, also of idle connections. A worker that disappears without closing its connections is
 /// noticed by them alone.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The time for the answer to a ping.
-const PING_MAX: Duration = Duration::from_secs(3);
+const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How servers of a cluster know each other.
+/// How servers of a cluster authenticate each other.
 #[derive(Clone, Debug)]
 pub enum Security {
     /// By certificates of one authority, on both sides.
@@ -72,21 +72,23 @@ impl ChannelResolver for Connections {
 }
 
 fn connect_lazily(url: &Url, security: &Security) -> Result<BoxCloneSyncChannel> {
-    let (Some(host), Some(port)) = (url.host_str(), url.port()) else {
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return Err(exec_datafusion_err!("the address {url} of a worker has no host and port"));
     };
     let endpoint = Endpoint::from_shared(url.to_string())
         .map_err(|error| exec_datafusion_err!("the address {url} of a worker is wrong: {error}"))?
-        .connect_timeout(CONNECT_MAX)
+        .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_MAX)
+        .keep_alive_timeout(PING_TIMEOUT)
         .keep_alive_while_idle(true);
-    let (host, security) = (host.to_owned(), security.clone());
+    // Addresses of IPv6 are in brackets there.
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let security = security.clone();
     let connector = tower::service_fn(move |_| {
         let (host, security) = (host.clone(), security.clone());
         async move {
-            let connecting = tokio::time::timeout(CONNECT_MAX, connect(&host, port, &security));
+            let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connect(&host, port, &security));
             connecting
                 .await
                 .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))

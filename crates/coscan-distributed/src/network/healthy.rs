@@ -69,7 +69,7 @@ impl HealthyWorkers {
                 Ok(Ok(theirs)) if theirs == version() => Health::Healthy,
                 Ok(Ok(theirs)) => Health::OtherVersion(theirs),
                 Ok(Err(error)) => Health::Unreachable(error.strip_backtrace()),
-                Err(_) => Health::Unreachable("it does not answer".to_owned()),
+                Err(_) => Health::Unreachable("no answer within 3 s".to_owned()),
             };
             self.set(url, health);
         };

@@ -91,19 +91,19 @@ impl WorkerServer {
             () = leaving => {}
             () = accept(&listener, &self.security, &connected) => {}
             served = serving => if let Err(error) = served {
-                log::error!("tasks of other servers are not served any more: {error}");
+                log::error!("this worker serves no more tasks: {error}; restart the server");
             },
         }
     }
 }
 
-/// Accepts connections for ever.
+/// Accepts connections forever.
 async fn accept(listener: &TcpListener, security: &Security, connected: &mpsc::Sender<Connection>) {
     let places = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 log::warn!("a connection of another server cannot be accepted: {error}");
                 tokio::time::sleep(ACCEPT_AGAIN).await;
@@ -116,8 +116,12 @@ async fn accept(listener: &TcpListener, security: &Security, connected: &mpsc::S
             drop(place);
             match shaken {
                 Ok(Ok(connection)) => drop(connected.send(connection).await),
-                Ok(Err(error)) => log::warn!("a connection to this worker was refused: {error}"),
-                Err(_) => log::warn!("a connection to this worker was refused: it is too slow"),
+                Ok(Err(error)) => log::warn!(
+                    "{address} was refused by this worker: {error}; do all servers have the same workers.key?"
+                ),
+                Err(_) => log::warn!(
+                    "{address} was refused by this worker: its TLS handshake took longer than 5 s"
+                ),
             }
         });
     }

@@ -172,5 +172,7 @@ fn parse_schema(schema: Option<&protobuf::Schema>) -> Result<Schema> {
 }
 
 fn malformed<T>() -> Result<T> {
-    exec_err!("a scan that was sent to this worker is not sound")
+    exec_err!(
+        "the scan of a task that this worker received is malformed: start all servers with the same version of coscan"
+    )
 }

@@ -12,8 +12,7 @@ use datafusion_proto::protobuf;
 use url::Url;
 
 use super::{
-    FORMAT, FileMessage, FileOptionsMessage, MappingMessage, SortMessage, TaskScanMessage,
-    cannot_travel,
+    FileMessage, FileOptionsMessage, MappingMessage, SortMessage, TaskScanMessage, cannot_travel,
 };
 
 /// Encodes a task, whose filters are encoded already.
@@ -29,7 +28,7 @@ pub(crate) fn encode(
     let mut files = Vec::with_capacity(snapshot.files.len());
     for SnapshotFile { file, partition_values, options: of_file, changes } in &snapshot.files {
         if changes.is_some() {
-            return exec_err!("rows of table {name} were changed, and changes do not travel");
+            return exec_err!("table {name} has changed rows, which cannot be sent to workers");
         }
         let values = partition_values.iter().map(protobuf::ScalarValue::try_from);
         files.push(FileMessage {
@@ -53,7 +52,6 @@ pub(crate) fn encode(
         Ok::<_, DataFusionError>(MappingMessage { fields: Some(schema_message(&fields)?), ids })
     });
     Ok(TaskScanMessage {
-        format: FORMAT,
         owner: owner.to_string(),
         table: name.clone(),
         schema: Some(schema_message(schema)?),

@@ -8,14 +8,12 @@ use datafusion_proto::protobuf;
 
 pub(crate) use encoding::encode;
 
-/// The number of this form. Workers refuse others.
+/// The number of this form, part of the version that servers compare. Raise it when a message changes.
 pub(crate) const FORMAT: u32 = 1;
 
 /// A scan of a task.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct TaskScanMessage {
-    #[prost(uint32, tag = "1")]
-    pub(crate) format: u32,
     #[prost(string, tag = "2")]
     owner: String,
     #[prost(string, tag = "3")]

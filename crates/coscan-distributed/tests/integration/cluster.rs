@@ -76,7 +76,7 @@ impl TestCluster {
                 coscan,
                 channels: Arc::new(channels.clone()),
                 register_functions: Arc::new(register_functions),
-                stores: [Url::parse("file:///").unwrap()].into(),
+                stores: vec![Url::parse("file:///").unwrap()].into(),
             });
             channels.connect(url(index), worker);
         }

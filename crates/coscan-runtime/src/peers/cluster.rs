@@ -168,7 +168,7 @@ impl Inner {
     }
 
     fn is_shared(&self, file: &FileName) -> bool {
-        self.options.is_shared(&file.url())
+        self.options.stores.contain(&file.url())
     }
 
     /// Opens a file that others ask for, as a table of its own.

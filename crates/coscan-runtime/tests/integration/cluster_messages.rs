@@ -83,7 +83,7 @@ impl Server {
         manager.stores().register(&"memory:///".parse().unwrap(), Arc::clone(store));
         let outbox = Arc::new(Outbox::default());
         let shared = ClusterOptions {
-            stores: vec!["memory:///shared".parse().unwrap()],
+            stores: vec!["memory:///shared".parse().unwrap()].into(),
             ring: Config::default(),
             circulates: false,
         };

@@ -25,7 +25,7 @@ pub struct Workers {
     pub members: Vec<String>,
     /// The stores that tasks of others may read here, as prefixes of URLs or directories of this machine.
     pub stores: Vec<String>,
-    /// The least bytes of a table that are divided among all workers. Less is read by one. Default: 64 MB.
+    /// Scans of at least this many stored bytes are divided among all workers; smaller ones are executed by one. Default: 64 MB.
     #[serde(deserialize_with = "units::bytes_option")]
     pub divided_bytes_min: Option<u64>,
     /// The key that all servers have, made with `coscan ring key`. With `certificate`, the private key of the

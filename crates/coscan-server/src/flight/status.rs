@@ -35,6 +35,7 @@ fn code(kind: ErrorKind) -> Code {
         ErrorKind::Memory | ErrorKind::Busy => Code::ResourceExhausted,
         ErrorKind::Stopping => Code::Unavailable,
         ErrorKind::Storage | ErrorKind::Internal => Code::Internal,
+        ErrorKind::WorkerLost => Code::Unavailable,
     }
 }
 

@@ -76,6 +76,7 @@ pub fn sqlstate(kind: ErrorKind) -> &'static str {
         ErrorKind::Busy => CONFIGURATION_LIMIT_EXCEEDED,
         ErrorKind::Stopping => ADMIN_SHUTDOWN,
         ErrorKind::Storage => "58030",
+        ErrorKind::WorkerLost => "57P02",
         ErrorKind::Internal => "XX000",
     }
 }

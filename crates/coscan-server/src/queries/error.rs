@@ -46,6 +46,8 @@ pub enum ErrorKind {
     Stopping,
     /// Files cannot be read.
     Storage,
+    /// A worker of a distributed query was lost. The query may succeed if it is run again.
+    WorkerLost,
     /// A fault of the server.
     Internal,
 }

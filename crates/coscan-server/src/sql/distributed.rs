@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, StringArray};
 use coscan_datafusion::CoscanOptions;
-use coscan_distributed::{Cluster, HealthyWorkers, NotDistributed};
+use coscan_distributed::{Cluster, HealthyWorkers, NotDistributed, RegisterFunctions};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
@@ -28,9 +28,6 @@ impl std::fmt::Debug for Workers {
         f.debug_tuple("Workers").field(&self.list).finish()
     }
 }
-
-/// Makes functions known to the session of a task.
-type RegisterFunctions = Arc<dyn Fn(&mut SessionState) -> Result<()> + Send + Sync>;
 
 impl SqlService {
     /// Divides queries of sessions that want it among workers.

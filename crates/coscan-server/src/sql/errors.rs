@@ -15,6 +15,8 @@ pub fn from_datafusion(error: DataFusionError) -> QueryError {
     let kind = match &error {
         error if is_conflict(error) => ErrorKind::Conflict,
         error if is_of_dropped_table(error) => ErrorKind::UnknownTable,
+        #[cfg(feature = "distributed")]
+        error if coscan_distributed::WorkerLost::is(error) => ErrorKind::WorkerLost,
         error => kind_of(error),
     };
     let mut text = ErrorText::from(error).to_string();

@@ -76,7 +76,7 @@ impl Division {
             Self::WorkersIfNeeded(workers) => {
                 let rows = execute_alone(state, environment, &statement).await;
                 let failed = match first_rows(rows).await {
-                    Err(error @ DataFusionError::ResourcesExhausted(_)) => error,
+                    Err(error) if is_memory_short(&error) => error,
                     rows => return rows,
                 };
                 match workers.execute(state, environment, &statement).await? {
@@ -86,6 +86,12 @@ impl Division {
             }
         }
     }
+}
+
+/// Whether a query failed because there is no memory for its operators.
+#[cfg(feature = "distributed")]
+fn is_memory_short(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
 }
 
 /// Executes a query on this server.

@@ -11,6 +11,7 @@
 //! | Stores across the network ([`Timeouts`]) | `remote` (explains errors), `timeouts`, `circuit_breaker` (circuit breaker), `throttle` (stores that ask to slow down) |
 //! | The files at a location ([`list_files`]) | `listing`, `location` (parses), `glob_match` |
 //! | Slow devices and counts ([`LimitedStore`], [`MeteredStore`]) | `limited`, `metered`, both through `delegate` |
+//! | What other servers may read ([`Prefixes`]) | `prefixes` |
 //! | Errors ([`StoreError`]) | `error`, `error_text` |
 //!
 //! [`DirectFileStore`], [`LimitedStore`] and [`MeteredStore`] serve `get_ranges` with the fewest *requests*: ranges with
@@ -35,6 +36,7 @@ mod location;
 mod metered;
 mod mounts;
 mod options;
+mod prefixes;
 mod random;
 mod ranges;
 mod registry;
@@ -52,6 +54,7 @@ pub use listing::{Listing, list_files};
 pub use location::URL_LENGTH_MAX;
 pub use metered::{MeteredStore, ReadCounts, ReadRecord, StoreMetrics};
 pub use options::StoreOptions;
+pub use prefixes::Prefixes;
 pub use random::Jitter;
 pub use ranges::{COALESCE_GAP_BYTES, coalesce};
 pub use registry::Stores;

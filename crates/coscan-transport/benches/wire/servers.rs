@@ -38,7 +38,8 @@ pub(crate) async fn start(
         credentials: Credentials::Key(directory.join(KEY)),
     };
     let stores = vec![Url::from_directory_path(directory).unwrap()];
-    let options = ClusterOptions { stores, ring: Config::default(), circulates: false };
+    let options =
+        ClusterOptions { stores: stores.into(), ring: Config::default(), circulates: false };
     let transport = Transport::start(listener, config, &manager, options).unwrap();
     (manager, transport, address)
 }

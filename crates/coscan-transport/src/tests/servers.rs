@@ -166,7 +166,7 @@ impl Servers {
             credentials: self.credentials(server),
         };
         let shared = ClusterOptions {
-            stores: vec!["memory:///shared/".parse().unwrap()],
+            stores: vec!["memory:///shared/".parse().unwrap()].into(),
             ring: Config::default(),
             circulates: self.circulates[server],
         };

@@ -102,7 +102,8 @@ impl Driver {
     /// Shares a file that was registered, if it is in one of the shared stores.
     pub(crate) fn share_file(self: &Arc<Self>, file: &ParquetFile, id: FileId, first_page: PageId) {
         let Some(options) = self.shared_stores.get() else { return };
-        let Some(name) = FileName::of(file).filter(|name| options.is_shared(&name.url())) else {
+        let Some(name) = FileName::of(file).filter(|name| options.stores.contain(&name.url()))
+        else {
             return;
         };
         let is_known = self

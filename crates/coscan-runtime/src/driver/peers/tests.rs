@@ -26,8 +26,9 @@ pub(super) fn cluster() -> (BufferManager, Cluster) {
     let manager =
         BufferManager::on_runtime(Options::with_memory_bytes(64 << 20), &Handle::current())
             .unwrap();
-    let stores = vec!["memory:///".parse().unwrap()];
-    let options = ClusterOptions { stores, ring: Config::default(), circulates: false };
+    let stores: Vec<url::Url> = vec!["memory:///".parse().unwrap()];
+    let options =
+        ClusterOptions { stores: stores.into(), ring: Config::default(), circulates: false };
     let cluster = manager.join_cluster(NodeId(0), 0, options, Arc::new(Nowhere)).unwrap();
     (manager, cluster)
 }

@@ -176,7 +176,7 @@ impl Servers {
                 Arc::new(MeteredStore::new(Arc::clone(&files) as _, Arc::clone(&metrics)));
             manager.stores().register(&url, Arc::clone(&store));
             let stores = vec!["memory:///shared".parse().unwrap()];
-            let shared = ClusterOptions { stores, ring, circulates };
+            let shared = ClusterOptions { stores: stores.into(), ring, circulates };
             let wire = Arc::new(Wire { from: id, wires: Arc::clone(&wires) });
             clusters.push(Arc::new(manager.join_cluster(id, 0, shared, wire).unwrap()));
             let files = join_all(paths.iter().map(|path| table_file(&store, path))).await;

@@ -1,0 +1,131 @@
+//! `coscan cluster demo` shows, on this machine, TPC-H over several workers and on one server.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use coscan_bench::tpch::{self, Parameters, queries::TEMPLATES};
+use coscan_runtime::units::parse_duration;
+use indicatif::ProgressBar;
+
+use super::arm::{Arm, ArmReport, table};
+use crate::compare::spinner;
+use crate::data::data_directory;
+use crate::signals::interrupted;
+use crate::sizes::{parse_bytes, show_bytes};
+use crate::{Exit, Failure};
+
+/// Show queries over several workers: start them on this machine, each with a slow link to its store, and run the 22 queries of
+/// TPC-H over them, beside one server that has the memory and the links of all.
+///
+/// Makes the tables (kept for the next run). Checks that all answers are equal, and ends the workers. They talk over loopback, which has no bandwidth
+/// limit, and share the processors of this machine: their gain here is memory and links, not processors.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coscan cluster demo --workers 3
+  coscan cluster demo --workers 3 --scale 3 --streams 8 --store-bandwidth 10MB --json cluster.json")]
+pub(super) struct Demo {
+    /// Number of workers
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    workers: u16,
+    /// Streams at the same time, each of which runs the 22 queries in an order of its own
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    streams: u16,
+    /// TPC-H scale factor: 1 is six million rows of lineitem
+    #[arg(long, default_value_t = 1.0, value_name = "N")]
+    scale: f64,
+    /// Bytes per second that each worker gets from the store
+    #[arg(long, default_value = "50MB", value_name = "BYTES", value_parser = parse_bytes)]
+    store_bandwidth: u64,
+    /// Time until the store answers a request
+    #[arg(long, default_value = "5ms", value_name = "TIME", value_parser = parse_duration)]
+    store_latency: Duration,
+    /// Memory of each worker
+    #[arg(long, default_value = "1GB", value_name = "BYTES", value_parser = parse_bytes)]
+    memory_bytes: u64,
+    /// Tables of which a query reads less are read by one worker
+    #[arg(long, default_value = "4MB", value_name = "BYTES", value_parser = parse_bytes)]
+    divided_bytes_min: u64,
+    /// The seed of the queries
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where generated data is kept [default: the user's cache directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    data: Option<PathBuf>,
+    /// Also write the figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl Demo {
+    pub(super) async fn run(&self) -> Result<Exit, Failure> {
+        tokio::select! {
+            result = self.compare() => result.map(|()| Exit::Success),
+            () = interrupted() => Ok(Exit::Interrupted),
+        }
+    }
+
+    async fn compare(&self) -> Result<(), Failure> {
+        if self.store_bandwidth == 0 {
+            return Err("--store-bandwidth is 0: nothing would ever be read".into());
+        }
+        let (directory, scale) = (data_directory(self.data.as_ref())?, self.scale);
+        let bar: ProgressBar = spinner();
+        bar.set_message(format!("the tables of TPC-H, scale {scale}"));
+        let make = move || tpch::tables(&directory, scale, &|_, _| {});
+        let tables = tokio::task::spawn_blocking(make).await??;
+        bar.finish_and_clear();
+        let secrets = tempfile::tempdir()?;
+        let key = secrets.path().join("cluster.key");
+        std::fs::write(&key, coscan_server::new_ring_key()?)?;
+        eprintln!(
+            "TPC-H, scale {scale}, {} streams of 22 queries; each worker has {}/s and {} ms to its store, and {} of memory:",
+            self.streams,
+            show_bytes(self.store_bandwidth),
+            self.store_latency.as_millis(),
+            show_bytes(self.memory_bytes),
+        );
+        let streams = self.streams();
+        let mut reports: Vec<ArmReport> = Vec::new();
+        for workers in [None, Some(self.workers)] {
+            let arm = Arm {
+                workers,
+                times: if workers.is_none() { u64::from(self.workers) } else { 1 },
+                tables: &tables,
+                key: &key,
+                store_bandwidth: self.store_bandwidth,
+                store_latency: self.store_latency,
+                memory_bytes: self.memory_bytes,
+                divided_bytes_min: self.divided_bytes_min,
+            };
+            reports.push(arm.run(&streams, reports.first()).await?);
+        }
+        println!("{}", table(&reports));
+        if let Some(path) = &self.json {
+            let text = serde_json::to_string_pretty(&reports)?;
+            let written = std::fs::write(path, text + "\n");
+            written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        }
+        match reports.into_iter().find_map(|report| report.difference) {
+            Some(difference) => Err(difference.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The queries of each stream, each with its name.
+    fn streams(&self) -> Vec<Vec<(String, String)>> {
+        let mut parameters = Parameters::new(self.seed, self.scale);
+        (0..self.streams)
+            .map(|_| {
+                let templates: Vec<_> = TEMPLATES.iter().collect();
+                let shuffled = parameters.shuffled(&templates).into_iter();
+                let query = |template: &tpch::queries::Template| {
+                    let sql = template.sql(&parameters.draw(template));
+                    (format!("Q{}", template.number), sql)
+                };
+                shuffled.map(query).collect()
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,30 @@
+//! `coscan cluster`: commands for queries over several workers.
+
+mod arm;
+mod demo;
+
+use clap::{Args, Subcommand};
+
+use crate::{Exit, Failure};
+
+/// Queries over several workers, each of which reads its part of every table once for all queries.
+///
+/// `coscan serve --help` has the settings, docs/cluster.md from what size on workers pay.
+#[derive(Debug, Args)]
+pub(crate) struct Cluster {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(Box<demo::Demo>),
+}
+
+impl Cluster {
+    pub(crate) async fn run(&self) -> Result<Exit, Failure> {
+        match &self.command {
+            Command::Demo(demo) => demo.run().await,
+        }
+    }
+}

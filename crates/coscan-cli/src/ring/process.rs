@@ -1,0 +1,60 @@
+//! A server of a demonstration, in the process that starts it.
+
+use std::ffi::OsString;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::time::timeout;
+
+use super::node::{Counts, Ready};
+use crate::Failure;
+
+/// The time limit for servers to start, to connect to each other, and to answer.
+pub(crate) const START_MAX: Duration = Duration::from_secs(60);
+
+/// The process of one server.
+pub(crate) struct Process {
+    pub(crate) ready: Ready,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+    /// The process is killed when this is dropped.
+    _child: Child,
+}
+
+impl Process {
+    /// Starts a server on any port of this machine, with these flags.
+    pub(crate) async fn start(flags: impl IntoIterator<Item = OsString>) -> Result<Self, Failure> {
+        let mut command = crate::program::again()?;
+        command.args(["ring", "node", "--listen-postgres", "127.0.0.1:0", "--log-level", "warn"]);
+        command.args(flags);
+        // Ctrl-C ends this process, and the processes that it has started end with it.
+        #[cfg(unix)]
+        command.process_group(0);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn()?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let input = input.ok_or("a server has no input")?;
+        let mut output = BufReader::new(output.ok_or("a server has no output")?).lines();
+        let ready = timeout(START_MAX, read(&mut output));
+        let ready = ready.await.map_err(|_| "a server takes too long to start")??;
+        Ok(Self { ready, input, output, _child: child })
+    }
+
+    /// The totals of the server so far.
+    pub(crate) async fn counts(&mut self) -> Result<Counts, Failure> {
+        self.input.write_all(b"\n").await?;
+        let counts = timeout(START_MAX, read(&mut self.output));
+        counts.await.map_err(|_| "a server does not answer")?
+    }
+}
+
+/// Reads a line of JSON.
+async fn read<T: DeserializeOwned>(
+    output: &mut Lines<BufReader<ChildStdout>>,
+) -> Result<T, Failure> {
+    let line = output.next_line().await?;
+    Ok(serde_json::from_str(&line.ok_or("a server has ended; what it said is above")?)?)
+}
