@@ -11,7 +11,7 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_distributed::display_plan_ascii;
 use futures::{StreamExt, stream};
-use tonic::Status;
+use tonic::{Code, Status};
 use url::Url;
 
 use crate::planning::Cluster;
@@ -79,6 +79,15 @@ impl Cluster {
 
     /// Whether a query of these workers has failed because one of them was lost.
     async fn has_lost(&self, error: &DataFusionError, workers: &[Url]) -> bool {
+        let may_be = matches!(
+            error.find_root(),
+            DataFusionError::External(_)
+                | DataFusionError::Execution(_)
+                | DataFusionError::IoError(_)
+        );
+        if !may_be {
+            return false;
+        }
         self.workers.refresh().await;
         let left = self.workers.get_urls().unwrap_or_default();
         is_of_network(error) || workers.iter().any(|worker| !left.contains(worker))
@@ -119,7 +128,11 @@ fn as_worker_lost(error: DataFusionError) -> DataFusionError {
 fn is_of_network(error: &DataFusionError) -> bool {
     let mut source: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = source {
-        if error.is::<Status>() || error.is::<tonic::transport::Error>() {
+        if let Some(status) = error.downcast_ref::<Status>() {
+            // Others, such as that of a message that is too long, would be the same again.
+            return matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled);
+        }
+        if error.is::<tonic::transport::Error>() {
             return true;
         }
         source = match error.downcast_ref() {

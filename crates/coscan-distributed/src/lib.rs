@@ -6,7 +6,8 @@
 //! its worker owns (`ownership`), and travel in their own form (`codec`, `wire`). `execution` starts it, and starts it again
 //! if a worker is lost before the first rows. What cannot be distributed has a reason (`not_distributed`).
 //!
-//! A worker ([`worker`]) executes tasks with the settings of the coordinator's session (`session_header`). `network` has the
+//! A worker ([`worker`]) executes tasks with the settings of the coordinator's session (`session_header`). Its panics become errors (`panics`).
+//! `network` has the
 //! connections between servers, with certificates on both sides, and the list of workers that answer.
 
 mod codec;
@@ -14,6 +15,7 @@ mod execution;
 mod network;
 mod not_distributed;
 mod ownership;
+mod panics;
 mod planning;
 mod sendable;
 mod session_header;

@@ -18,6 +18,10 @@ pub enum NotDistributed {
     OneTask,
     /// An operator cannot be sent to workers.
     Operator(String),
+    /// A function is not known to workers, or has limits that only this server keeps.
+    Function(String),
+    /// The plan, or an expression in it, is nested more deeply than plans that are sent can be.
+    TooDeep,
     /// A scan cannot be divided.
     Scan(NotDivisible),
 }
@@ -34,6 +38,8 @@ impl fmt::Display for NotDistributed {
                 "its scans read less than workers.divided_bytes_min, or have one partition",
             ),
             Self::Operator(name) => write!(f, "workers do not execute {name}"),
+            Self::Function(name) => write!(f, "workers do not evaluate {name}()"),
+            Self::TooDeep => f.write_str("it is nested too deeply"),
             Self::Scan(reason) => write!(f, "{reason}"),
         }
     }

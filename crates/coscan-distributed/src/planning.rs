@@ -1,15 +1,16 @@
 //! Plans statements for several workers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coscan_datafusion::{SharedScanExec, for_workers};
+use coscan_datafusion::{CoscanOptions, SharedScanExec, for_workers};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::SessionConfig;
@@ -23,9 +24,13 @@ use url::Url;
 use crate::codec::TaskScanCodec;
 use crate::not_distributed::NotDistributed;
 use crate::ownership::owners;
-use crate::sendable::check_sendable;
+use crate::sendable::{KnownFunctions, check_sendable};
 use crate::session_header::SessionHeader;
 use crate::task_scan::TaskScan;
+
+/// The least and the most bytes that wait on a connection between two workers. The engine takes them whether or not there is
+/// memory.
+const BUFFER_BYTES: (u64, u64) = (1 << 20, 16 << 20);
 
 /// How statements are divided.
 #[derive(Clone, Debug)]
@@ -33,13 +38,14 @@ pub struct ClusterOptions {
     /// Scans of at least this many stored bytes are divided among all workers. Smaller ones are executed by one. The
     /// default is 64 MB.
     pub divided_bytes_min: u64,
-    /// The names of rules of the session's physical optimizer that make operators which cannot be sent.
-    pub other_rules: Vec<&'static str>,
+    /// The functions that workers know by their names, if not those of the engine. Queries that call others are not
+    /// distributed.
+    pub functions: Option<Arc<HashMap<String, Arc<ScalarUDF>>>>,
 }
 
 impl Default for ClusterOptions {
     fn default() -> Self {
-        Self { divided_bytes_min: 64_000_000, other_rules: Vec::new() }
+        Self { divided_bytes_min: 64_000_000, functions: None }
     }
 }
 
@@ -118,8 +124,13 @@ impl Cluster {
             return Err(external(NotDistributed::NoWorkers));
         }
         let header = SessionHeader::of(session.config(), query).to_headers()?;
+        let memory = CoscanOptions::of(session.config());
+        let memory = memory.map_or(0, |coscan| coscan.manager().options().memory_bytes);
+        let buffer_bytes =
+            (memory / (16 * workers.len() as u64)).clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
+        let buffer_bytes = usize::try_from(buffer_bytes).unwrap_or(usize::MAX);
         let workers = Arc::new(Workers(workers));
-        let mut state = for_workers(session.clone(), &self.options.other_rules);
+        let mut state = for_workers(session.clone());
         state.config_mut().set_extension(Arc::clone(&workers));
         state.config_mut().set_extension(Arc::new(self.options.clone()));
         let planner = SendablePlans { planner: Arc::clone(state.query_planner()) };
@@ -136,6 +147,7 @@ impl Cluster {
             .with_distributed_scale_up_leaf_node_handler(divide)
             .with_distributed_route_tasks_handler(route_to_owners)
             .with_distributed_passthrough_headers(header)?
+            .with_distributed_worker_connection_buffer_budget_bytes(buffer_bytes)?
             // All tasks of a union execute all its inputs, so that task i is on worker i in every scan.
             .with_distributed_children_isolator_unions(false)?
             .build();
@@ -161,7 +173,10 @@ impl QueryPlanner for SendablePlans {
         let plan = self.planner.create_physical_plan(statement, session).await?;
         // EXPLAIN ANALYZE itself stays here. Its input is sent.
         let analyzed = plan.downcast_ref::<AnalyzeExec>().map(AnalyzeExec::input);
-        check_sendable(analyzed.unwrap_or(&plan)).map_err(external)?;
+        let options = options_of(session.config());
+        let known =
+            KnownFunctions { known: options.functions.as_deref(), session: session.config() };
+        check_sendable(analyzed.unwrap_or(&plan), &known).map_err(external)?;
         Ok(plan)
     }
 }
@@ -176,7 +191,7 @@ fn desired_tasks(
         return Some(Ok(DesiredTaskCountEventResponse::maximum(1)));
     }
     let workers = workers_of(event.session_config).0.len();
-    let options = event.session_config.get_extension::<ClusterOptions>().unwrap_or_default();
+    let options = options_of(event.session_config);
     let bytes = scan.chunks_to_divide().map(|chunks| chunks.iter().map(|chunk| chunk.bytes).sum());
     let tasks = match bytes {
         Ok(bytes) if options.divided_bytes_min <= bytes => workers,
@@ -248,6 +263,11 @@ fn route_to_owners(event: RouteTasksEvent<'_>) -> Option<Result<RouteTasksEventR
 /// The workers of the statement that a session plans.
 fn workers_of(config: &SessionConfig) -> Arc<Workers> {
     config.get_extension::<Workers>().expect("the session of a statement has its workers")
+}
+
+/// How the statement that a session plans is divided.
+fn options_of(config: &SessionConfig) -> Arc<ClusterOptions> {
+    config.get_extension::<ClusterOptions>().unwrap_or_default()
 }
 
 fn external(reason: NotDistributed) -> DataFusionError {

@@ -1,11 +1,14 @@
 //! The operators that may travel.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use coscan_datafusion::SharedScanExec;
 use datafusion::common::exec_err;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -24,12 +27,17 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
     BroadcastExec, NetworkBroadcastExec, NetworkCoalesceExec, NetworkShuffleExec,
 };
 
 use crate::not_distributed::NotDistributed;
 use crate::task_scan::TaskScan;
+
+/// The most operators above each other in a plan, and the most calls within each other in an expression. The form in which
+/// plans are sent has room for 100 levels, and each of these takes two.
+const DEPTH_MAX: usize = 40;
 
 /// Whether an operator is of the kinds that a coordinator sends and a worker accepts, apart from scans: those that compute.
 /// None of them reads or writes anything but what other workers send.
@@ -70,7 +78,13 @@ fn is_operator(plan: &dyn ExecutionPlan) -> bool {
 ///
 /// # Errors
 /// With the reason why they cannot.
-pub(crate) fn check_sendable(plan: &Arc<dyn ExecutionPlan>) -> Result<(), NotDistributed> {
+pub(crate) fn check_sendable(
+    plan: &Arc<dyn ExecutionPlan>,
+    functions: &KnownFunctions<'_>,
+) -> Result<(), NotDistributed> {
+    if depth(plan, |plan| plan.children().into_iter().cloned().collect()) > DEPTH_MAX {
+        return Err(NotDistributed::TooDeep);
+    }
     let mut reason = None;
     let mut scans = 0;
     let visited = plan.apply(|plan| {
@@ -80,6 +94,10 @@ pub(crate) fn check_sendable(plan: &Arc<dyn ExecutionPlan>) -> Result<(), NotDis
         } else if !is_operator(plan.as_ref()) {
             reason = Some(NotDistributed::Operator(plan.name().to_owned()));
         }
+        plan.apply_expressions(&mut |expression| {
+            reason = reason.take().or_else(|| functions.check(expression).err());
+            Ok(TreeNodeRecursion::Continue)
+        })?;
         Ok(if reason.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     match (reason, visited) {
@@ -87,6 +105,51 @@ pub(crate) fn check_sendable(plan: &Arc<dyn ExecutionPlan>) -> Result<(), NotDis
         (None, Ok(_)) if scans > 0 => Ok(()),
         _ => Err(NotDistributed::NoSharedTable),
     }
+}
+
+/// The functions that workers know.
+pub(crate) struct KnownFunctions<'a> {
+    /// By name; `None` for those of the engine.
+    pub(crate) known: Option<&'a HashMap<String, Arc<ScalarUDF>>>,
+    /// The session, whose settings some of them depend on.
+    pub(crate) session: &'a SessionConfig,
+}
+
+impl KnownFunctions<'_> {
+    /// Checks that workers evaluate an expression as this server does: functions are sent by their names alone.
+    fn check(&self, expression: &Arc<dyn PhysicalExpr>) -> Result<(), NotDistributed> {
+        if depth(expression, |part| part.children().into_iter().cloned().collect()) > DEPTH_MAX {
+            return Err(NotDistributed::TooDeep);
+        }
+        let mut unknown = None;
+        let visited = expression.apply(|part| {
+            if let Some(call) = part.downcast_ref::<ScalarFunctionExpr>()
+                && self.known.is_some_and(|known| !self.is_known(known, call.fun()))
+            {
+                unknown = Some(NotDistributed::Function(call.fun().name().to_owned()));
+                return Ok(TreeNodeRecursion::Stop);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        match (unknown, visited) {
+            (None, Ok(_)) => Ok(()),
+            (Some(unknown), _) => Err(unknown),
+            (None, Err(_)) => Err(NotDistributed::TooDeep),
+        }
+    }
+
+    fn is_known(&self, known: &HashMap<String, Arc<ScalarUDF>>, function: &ScalarUDF) -> bool {
+        known.get(function.name()).is_some_and(|known| {
+            let configured = known.inner().with_updated_config(self.session.options());
+            function == known.as_ref() || configured.is_some_and(|known| *function == known)
+        })
+    }
+}
+
+/// The depth of a tree.
+fn depth<T>(node: &T, children: fn(&T) -> Vec<T>) -> usize {
+    let below = children(node);
+    1 + below.iter().map(|child| depth(child, children)).max().unwrap_or(0)
 }
 
 /// Checks that a plan that was sent to this worker reads only by scans of tasks, and writes nothing.

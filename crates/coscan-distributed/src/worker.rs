@@ -13,6 +13,7 @@ use datafusion_distributed::{
 };
 
 use crate::codec::TaskScanCodec;
+use crate::panics::with_panics_as_errors;
 use crate::sendable::check_received;
 use crate::session_header::{SessionHeader, version};
 
@@ -78,8 +79,8 @@ fn configure_functions(state: &mut SessionState) -> Result<()> {
     Ok(())
 }
 
-/// Refuses plans with operators that workers do not execute.
+/// Refuses plans with operators that workers do not execute. Panics of the others become errors.
 fn checked(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
     check_received(&event.plan)?;
-    Ok(WorkerPlanRewriteEventResponse::new(event.plan))
+    Ok(WorkerPlanRewriteEventResponse::new(with_panics_as_errors(event.plan)?))
 }

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::config::Workers;
 use crate::members;
-use crate::sql::{SqlService, YIELDING_JOINS};
+use crate::sql::SqlService;
 
 /// The reason why a server cannot work with others.
 #[derive(Debug, thiserror::Error)]
@@ -73,8 +73,7 @@ impl Membership {
                 Security::MutualTls(credentials.load()?)
             }
         };
-        let mut options =
-            ClusterOptions { other_rules: vec![YIELDING_JOINS], ..ClusterOptions::default() };
+        let mut options = ClusterOptions::default();
         if let Some(bytes) = workers.divided_bytes_min {
             options.divided_bytes_min = bytes;
         }
@@ -99,14 +98,16 @@ impl Membership {
     }
 
     /// The workers that queries are divided among, if there are any.
-    pub(crate) fn cluster(&self) -> Option<(Arc<HealthyWorkers>, Cluster)> {
+    pub(crate) fn cluster(&self, service: &SqlService) -> Option<(Arc<HealthyWorkers>, Cluster)> {
         if self.members.is_empty() {
             return None;
         }
         let workers = HealthyWorkers::new(Arc::clone(&self.connections), self.members.clone());
         let workers = Arc::new(workers);
         let channels = Arc::clone(&self.connections) as _;
-        let cluster = Cluster::new(self.options.clone(), Arc::clone(&workers) as _, channels);
+        let functions = Some(Arc::new(service.known_functions().clone()));
+        let options = ClusterOptions { functions, ..self.options.clone() };
+        let cluster = Cluster::new(options, Arc::clone(&workers) as _, channels);
         Some((workers, cluster))
     }
 }

@@ -32,13 +32,11 @@ const NOT_FOR_WORKERS: [Rule; 8] = [
 struct ForWorkers;
 
 /// A session like this one, whose plans consist of operators that can be sent to workers: scans are shared scans of the
-/// table itself in any order, and nothing is executed chunk by chunk. `other_rules` are the names of rules of the physical
-/// optimizer that make operators which cannot be sent.
+/// table itself in any order, and nothing is executed chunk by chunk.
 #[must_use]
-pub fn for_workers(state: SessionState, other_rules: &[&str]) -> SessionState {
+pub fn for_workers(state: SessionState) -> SessionState {
     let mut rules = state.physical_optimizers().to_vec();
     rules.retain(|rule| NOT_FOR_WORKERS.iter().all(|other| other.name != rule.name()));
-    rules.retain(|rule| !other_rules.contains(&rule.name()));
     let creates_defaults = state.config().options().catalog.create_default_catalog_and_schema;
     let id = state.session_id().to_owned();
     let mut state = SessionStateBuilder::new_from_existing(state)

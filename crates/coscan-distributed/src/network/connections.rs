@@ -25,10 +25,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The interval of keep-alive pings, also of idle connections. A worker that disappears without closing its connections is
 /// noticed by them alone.
-const PING_INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The time for the answer to a ping.
-const PING_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How servers of a cluster authenticate each other.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ use tonic::transport::Server;
 use tower::Service;
 
 use super::connection::Connection;
-use super::connections::Security;
+use super::connections::{PING_INTERVAL, PING_TIMEOUT, Security};
 use super::running::{RunningTasks, TaskBody};
 
 /// The largest plan that a worker accepts, and the largest batch that it sends, in bytes.
@@ -73,12 +73,18 @@ impl WorkerServer {
     ) {
         let service = self.worker.with_max_message_size(MESSAGE_BYTES_MAX / 2);
         let service = service.into_worker_server().max_decoding_message_size(MESSAGE_BYTES_MAX);
+        // Connections end with this server, also if it is dropped.
+        let ended = stopped.child_token();
+        let _ends = ended.clone().drop_guard();
         let is_leaving = Arc::new(AtomicBool::new(false));
         let service =
             Tasks { service, is_leaving: Arc::clone(&is_leaving), running: self.tasks.clone() };
         let (connected, mut connections) = mpsc::channel::<Connection>(1);
         let connections = stream::poll_fn(move |context| connections.poll_recv(context));
         let serving = Server::builder()
+            // A coordinator that disappears without closing its connections leaves its tasks otherwise.
+            .http2_keepalive_interval(Some(PING_INTERVAL))
+            .http2_keepalive_timeout(Some(PING_TIMEOUT))
             .add_service(service)
             .serve_with_incoming(connections.map(Ok::<_, Infallible>));
         let leaving = async {
@@ -89,7 +95,7 @@ impl WorkerServer {
         tokio::select! {
             () = stopped.cancelled() => {}
             () = leaving => {}
-            () = accept(&listener, &self.security, &connected) => {}
+            () = accept(&listener, &self.security, &connected, &ended) => {}
             served = serving => if let Err(error) = served {
                 log::error!("this worker serves no more tasks: {error}; restart the server");
             },
@@ -98,7 +104,12 @@ impl WorkerServer {
 }
 
 /// Accepts connections forever.
-async fn accept(listener: &TcpListener, security: &Security, connected: &mpsc::Sender<Connection>) {
+async fn accept(
+    listener: &TcpListener,
+    security: &Security,
+    connected: &mpsc::Sender<Connection>,
+    ended: &CancellationToken,
+) {
     let places = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -110,12 +121,12 @@ async fn accept(listener: &TcpListener, security: &Security, connected: &mpsc::S
                 continue;
             }
         };
-        let (security, connected) = (security.clone(), connected.clone());
+        let (security, connected, ended) = (security.clone(), connected.clone(), ended.clone());
         tokio::spawn(async move {
             let shaken = tokio::time::timeout(HANDSHAKE_MAX, handshake(stream, &security)).await;
             drop(place);
             match shaken {
-                Ok(Ok(connection)) => drop(connected.send(connection).await),
+                Ok(Ok(connection)) => drop(connected.send(connection.ending_with(ended)).await),
                 Ok(Err(error)) => log::warn!(
                     "{address} was refused by this worker: {error}; do all servers have the same workers.key?"
                 ),

@@ -13,6 +13,7 @@ use datafusion::arrow::datatypes::{Schema, TimeUnit};
 use datafusion::common::{DataFusionError, ScalarValue, exec_err};
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion_proto::protobuf;
 use object_store::ObjectMeta;
 use object_store::path::Path;
@@ -21,6 +22,9 @@ use url::Url;
 use super::{
     FileMessage, FileOptionsMessage, MappingMessage, SortMessage, TaskScanMessage, cannot_travel,
 };
+
+/// The most partitions of a task, far more than a worker has threads.
+const PARTITIONS_MAX: u32 = 4096;
 
 impl TaskScanMessage {
     /// The schema of the table, on which the filters are.
@@ -46,7 +50,12 @@ impl TaskScanMessage {
         let projection: Vec<_> = self.projection.iter().map(|&column| column as usize).collect();
         let sorted = self.top_k.iter().map(|key| key.column as usize);
         let columns = projection.iter().copied().chain(sorted).max();
-        if columns.is_some_and(|column| column >= fields.len()) {
+        let is_known = |filter: &Arc<dyn PhysicalExpr>| {
+            collect_columns(filter).iter().all(|column| column.index() < fields.len())
+        };
+        let are_known = filters.iter().chain(&pushed_filters).all(is_known)
+            && columns.is_none_or(|column| column < fields.len());
+        if !are_known || !(1..=PARTITIONS_MAX).contains(&self.partitions) {
             return malformed();
         }
         let snapshot = TableSnapshot {

@@ -43,6 +43,8 @@ pub(crate) struct TestOptions {
     pub(crate) manager: Options,
     pub(crate) chunk_rows: u64,
     pub(crate) divided_bytes_min: u64,
+    /// The prefix of the files that workers may read.
+    pub(crate) readable: String,
 }
 
 impl TestOptions {
@@ -53,6 +55,7 @@ impl TestOptions {
             manager: Options::with_memory_bytes(512 << 20),
             chunk_rows: ROW_GROUP_ROWS,
             divided_bytes_min: 0,
+            readable: "file:///".to_owned(),
         }
     }
 }
@@ -76,7 +79,7 @@ impl TestCluster {
                 coscan,
                 channels: Arc::new(channels.clone()),
                 register_functions: Arc::new(register_functions),
-                stores: vec![Url::parse("file:///").unwrap()].into(),
+                stores: vec![Url::parse(&options.readable).unwrap()].into(),
             });
             channels.connect(url(index), worker);
         }

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod data;
+mod failures;
 mod settings;
 mod sharing;
 mod tpch;

@@ -76,6 +76,10 @@ impl Workers {
              workers.key",
         );
         check(
+            self.insecure && !self.members.iter().all(|address| is_of_this_machine(address)),
+            "workers.insecure is set, and workers.members has other machines; set workers.key",
+        );
+        check(
             self.ca.is_some() != self.certificate.is_some(),
             "workers.ca and workers.certificate go together, with workers.key as the key of the certificate",
         );
@@ -84,5 +88,12 @@ impl Workers {
             "workers is set, and this program has no distributed queries",
         );
         errors
+    }
+}
+
+fn is_of_this_machine(address: &str) -> bool {
+    match address.parse() {
+        Ok(address) => Config::is_loopback(address),
+        Err(_) => address.rsplit_once(':').is_some_and(|(host, _)| host == "localhost"),
     }
 }

@@ -10,6 +10,8 @@ use coscan_runtime::BufferManager;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+#[cfg(feature = "distributed")]
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::check::check;
 use crate::config::{Config, ConfigError, Http};
@@ -176,9 +178,13 @@ impl Server {
             let worker = membership.worker(&self.service);
             let (stopping, stopped) = (self.stopping.clone(), self.stopped.clone());
             self.worker_tasks = worker.tasks();
-            self.tasks.spawn(worker.serve(listener, stopping, stopped));
+            // Not on the threads of connections, which an operator may keep busy.
+            let threads = self.service.task_threads().map_err(SqlServiceError::Threads)?;
+            let serving = threads.spawn(worker.serve(listener, stopping, stopped));
+            let serving = AbortOnDropHandle::new(serving);
+            self.tasks.spawn(async move { drop(serving.await) });
         }
-        if let Some((workers, cluster)) = membership.cluster() {
+        if let Some((workers, cluster)) = membership.cluster(&self.service) {
             workers.ask_all().await;
             self.service.divide_among(Arc::clone(&workers), cluster);
             self.tasks.spawn(async move { workers.watch().await });

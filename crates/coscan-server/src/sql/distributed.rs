@@ -1,6 +1,9 @@
 //! Queries over several workers.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::thread::available_parallelism;
 
 use arrow::array::{RecordBatch, StringArray};
 use coscan_datafusion::CoscanOptions;
@@ -8,13 +11,24 @@ use coscan_distributed::{Cluster, HealthyWorkers, NotDistributed, RegisterFuncti
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
+use tokio::runtime::Handle;
 
 use crate::sql::SqlService;
+use crate::sql::query_threads::QueryThreads;
 use crate::sql::state::QueryEnvironment;
+
+/// What a server that works with others has for it.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// The workers that it divides queries among, if there are any.
+    workers: OnceLock<Workers>,
+    /// Threads for tasks of other servers, if it is a worker.
+    task_threads: OnceLock<QueryThreads>,
+}
 
 /// The workers of a server that divides its queries.
 #[derive(Clone)]
@@ -32,17 +46,34 @@ impl std::fmt::Debug for Workers {
 impl SqlService {
     /// Divides queries of sessions that want it among workers.
     pub(crate) fn divide_among(&self, list: Arc<HealthyWorkers>, cluster: Cluster) {
-        let _only_once = self.workers.set(Workers { list, cluster });
+        let _only_once = self.distributed.workers.set(Workers { list, cluster });
     }
 
     /// The workers that it divides queries among, if there are any.
     pub(super) fn workers(&self) -> Option<&Workers> {
-        self.workers.get()
+        self.distributed.workers.get()
     }
 
     /// The configuration of its sessions.
     pub(crate) fn coscan(&self) -> &CoscanOptions {
         &self.coscan
+    }
+
+    /// The functions that all sessions have, by name.
+    pub(crate) fn known_functions(&self) -> &HashMap<String, Arc<ScalarUDF>> {
+        self.base.scalar_functions()
+    }
+
+    /// The threads that execute tasks of other servers. They are started when they are first asked for.
+    ///
+    /// # Errors
+    /// If the system cannot create them.
+    pub(crate) fn task_threads(&self) -> io::Result<Handle> {
+        if self.distributed.task_threads.get().is_none() {
+            let cores = available_parallelism().map_or(1, usize::from);
+            let _only_once = self.distributed.task_threads.set(QueryThreads::new(cores)?);
+        }
+        Ok(self.distributed.task_threads.get().map_or_else(Handle::current, QueryThreads::handle))
     }
 
     /// Makes the functions known that all sessions have.

@@ -98,8 +98,6 @@ pub use settings::Settings;
 pub(crate) use syntax::normalized;
 pub(crate) use text_memory::TextMemory;
 use turns::Turns;
-#[cfg(feature = "distributed")]
-pub(crate) use yielding::YIELDING_JOINS;
 use yielding::YieldingJoins;
 
 /// Runs SQL for the users of a server.
@@ -114,9 +112,8 @@ pub struct SqlService {
     database: OnceLock<ManagedDatabase>,
     /// The connections to other servers, if it shares.
     transport: OnceLock<Arc<Transport>>,
-    /// The workers that it divides queries among, if there are any.
     #[cfg(feature = "distributed")]
-    workers: OnceLock<distributed::Workers>,
+    distributed: distributed::State,
     /// The state that all sessions share: functions, rules, settings.
     base: SessionState,
     /// Functions that depend on settings of the session, such as its time zone.
@@ -204,7 +201,7 @@ impl SqlService {
             database: OnceLock::new(),
             transport: OnceLock::new(),
             #[cfg(feature = "distributed")]
-            workers: OnceLock::new(),
+            distributed: distributed::State::default(),
             base,
             of_settings,
             pg_tables: Arc::new(pg_tables),

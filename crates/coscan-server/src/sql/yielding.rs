@@ -19,12 +19,9 @@ use datafusion::physical_plan::unnest::UnnestExec;
 #[derive(Debug)]
 pub(super) struct YieldingJoins;
 
-/// The name of the rule. Its operators are for the threads of this server, and do not travel.
-pub(crate) const YIELDING_JOINS: &str = "YieldingJoins";
-
 impl PhysicalOptimizerRule for YieldingJoins {
     fn name(&self) -> &str {
-        YIELDING_JOINS
+        "YieldingJoins"
     }
 
     fn optimize(

@@ -109,6 +109,14 @@ async fn workers_share_the_reads_of_a_query_and_explain_names_them() {
     let plan = texts(&client, "EXPLAIN SELECT * FROM many LIMIT 3").await;
     let reason = plan.iter().find(|row| row[0] == "distributed_plan").unwrap();
     assert!(reason[1].starts_with("not distributed: "), "{}", reason[1]);
+    // Functions that only the server limits, or that depend on the session, stay with it.
+    for query in [
+        "SELECT word || 'x' AS w, count(*) FROM many GROUP BY 1 ORDER BY 1",
+        "SELECT max(length(repeat(word, 3))) FROM many",
+        "SELECT max(current_setting('coscan.weight')), count(*) FROM many GROUP BY word ORDER BY 2",
+    ] {
+        assert_eq!(texts(&client, query).await, texts(&alone, query).await, "{query}");
+    }
     let sum = texts(&client, "SELECT CAST(sum(id) AS BIGINT) FROM many").await;
     assert_eq!(sum, [[(FILES * ROWS * (ROWS - 1) / 2).to_string()]]);
 }

@@ -1,0 +1,114 @@
+//! Panics in tasks, as errors.
+//!
+//! The engine sends the rows of a task from a task of its own that nobody joins: after a panic the rows end as if they were
+//! complete.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use datafusion::common::exec_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use datafusion_distributed::BroadcastExec;
+use futures::{FutureExt, StreamExt, stream};
+
+/// The plan of a task whose rows end with an error if an operator panics. It has as many operators as before, in the same
+/// places, by which their metrics are found.
+pub(crate) fn with_panics_as_errors(
+    plan: Arc<dyn ExecutionPlan>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    // The engine looks for these at the head.
+    let is_for_engine = plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>();
+    match (is_for_engine, plan.children().as_slice()) {
+        (true, [input]) => {
+            let input: Arc<dyn ExecutionPlan> = Arc::new(Caught(Arc::clone(input)));
+            replaced(plan, vec![input])
+        }
+        _ => Ok(Arc::new(Caught(plan))),
+    }
+}
+
+fn replaced(
+    plan: Arc<dyn ExecutionPlan>,
+    children: Vec<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+}
+
+/// An operator whose panics are errors.
+#[derive(Debug)]
+struct Caught(Arc<dyn ExecutionPlan>);
+
+impl DisplayAs for Caught {
+    fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_as(kind, f)
+    }
+}
+
+impl ExecutionPlan for Caught {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.0.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.0.children()
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.0.apply_expressions(visit)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self(replaced(Arc::clone(&self.0), children)?)))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let execute = AssertUnwindSafe(|| self.0.execute(partition, context));
+        let batches = std::panic::catch_unwind(execute).unwrap_or_else(|panic| failed(&panic))?;
+        let schema = batches.schema();
+        // After a panic nothing is polled any more.
+        let caught = stream::unfold(Some(batches), |batches| async move {
+            let mut batches = batches?;
+            match AssertUnwindSafe(batches.next()).catch_unwind().await {
+                Ok(batch) => Some((batch?, Some(batches))),
+                Err(panic) => Some((failed(&panic), None)),
+            }
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, caught)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        self.0.metrics()
+    }
+}
+
+fn failed<T>(panic: &Box<dyn Any + Send>) -> Result<T> {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    exec_err!("a task has panicked: {}", text.unwrap_or("its worker's log says where"))
+}
