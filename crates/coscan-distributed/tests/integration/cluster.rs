@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coscan_datafusion::CoscanOptions;
-use coscan_distributed::{Cluster, ClusterOptions, WorkerList, WorkerOptions, worker};
+use coscan_distributed::{
+    Cluster, ClusterOptions, NotDistributed, WorkerList, WorkerOptions, worker,
+};
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
 use coscan_storage::table::FileOptions;
@@ -109,6 +111,22 @@ impl TestCluster {
             .execute(&state, &statement, None, &|state| TaskContext::from(state))
             .await?;
         rows.try_collect().await
+    }
+}
+
+impl TestCluster {
+    /// The rows of a query over the workers, or of its coordinator if it is not to be distributed.
+    pub(crate) async fn query_anywhere(
+        &self,
+        session: &SessionContext,
+        sql: &str,
+    ) -> Result<Vec<RecordBatch>> {
+        match self.query(session, sql).await {
+            Err(error) if NotDistributed::of(&error).is_some() => {
+                session.sql(sql).await?.collect().await
+            }
+            rows => rows,
+        }
     }
 }
 

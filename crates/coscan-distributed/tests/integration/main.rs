@@ -4,6 +4,7 @@
 mod cluster;
 mod data;
 mod failures;
+mod interleavings;
 mod settings;
 mod sharing;
 mod tpch;
