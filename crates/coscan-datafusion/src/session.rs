@@ -72,7 +72,7 @@ impl CoscanOptions {
     ///   columns of the same name, and grouping sets of ordered tables. DELETE and UPDATE are refused where the engine
     ///   would lose their WHERE.
     /// - `SET coscan.weight` sets the weight of the session's queries, `SET coscan.sharing` whether they share reads
-    ///   ([`SessionSettings`]).
+    ///   ([`SessionSettings`](crate::SessionSettings)).
     ///
     /// Tables, functions and settings of the session stay. Prepared statements are lost.
     ///
