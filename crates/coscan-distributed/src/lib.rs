@@ -6,9 +6,9 @@
 //! its worker owns (`ownership`), and travel in their own form (`codec`, `wire`). `execution` starts it, and starts it again
 //! if a worker is lost before the first rows. What cannot be distributed has a reason (`not_distributed`).
 //!
-//! A worker ([`worker`]) executes tasks with the settings of the coordinator's session (`session_header`). Its panics become errors (`panics`).
-//! `network` has the
-//! connections between servers, with certificates on both sides, and the list of workers that answer.
+//! A worker ([`worker`]) executes tasks with the settings of the coordinator's session (`session_header`). Panics of its
+//! operators become errors (`panics`). `network` has the connections between servers, with certificates on both sides, and
+//! the list of workers that answer.
 
 mod codec;
 mod execution;

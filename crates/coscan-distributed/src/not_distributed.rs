@@ -14,7 +14,7 @@ pub enum NotDistributed {
     NoWorkers,
     /// It reads no shared table.
     NoSharedTable,
-    /// The plan has one stage: its scans are small, or have one partition.
+    /// The plan has one stage: its scans are small or have one partition, or there is one worker.
     OneTask,
     /// An operator cannot be sent to workers.
     Operator(String),
@@ -35,7 +35,7 @@ impl fmt::Display for NotDistributed {
             }
             Self::NoSharedTable => f.write_str("it reads no shared table"),
             Self::OneTask => f.write_str(
-                "its scans read less than workers.divided_bytes_min, or have one partition",
+                "its scans read less than workers.divided_bytes_min or have one partition, or only one worker answers",
             ),
             Self::Operator(name) => write!(f, "workers do not execute {name}"),
             Self::Function(name) => write!(f, "workers do not evaluate {name}()"),

@@ -1,6 +1,7 @@
 //! Plans statements for several workers.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -62,6 +63,12 @@ pub struct Cluster {
     pub(crate) workers: Arc<dyn WorkerList>,
     options: ClusterOptions,
     channels: Arc<dyn ChannelResolver + Send + Sync>,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("options", &self.options).finish_non_exhaustive()
+    }
 }
 
 /// A plan that workers execute.

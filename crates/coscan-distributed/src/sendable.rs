@@ -90,7 +90,7 @@ pub(crate) fn check_sendable(
     let visited = plan.apply(|plan| {
         if let Some(scan) = plan.downcast_ref::<SharedScanExec>() {
             scans += 1;
-            reason = scan.chunks_to_divide().err().map(NotDistributed::Scan);
+            reason = scan.check_divisible().err().map(NotDistributed::Scan);
         } else if !is_operator(plan.as_ref()) {
             reason = Some(NotDistributed::Operator(plan.name().to_owned()));
         }

@@ -10,10 +10,10 @@ use datafusion::prelude::SessionConfig;
 
 use crate::datafusion_tables::file_list_cache::ListKey;
 use crate::distributed::task::{ScanTask, TaskTable};
-use crate::error::{from_open, from_table};
+use crate::error::from_table;
 use crate::execution::exec::SharedScanExec;
 use crate::options::CoscanOptions;
-use crate::tables::opener::source_of;
+use crate::tables::opener::{open_files, source_of};
 use crate::tables::source::ScanSource;
 
 impl CoscanOptions {
@@ -44,20 +44,13 @@ impl CoscanOptions {
     }
 
     async fn open_task_table(&self, table: &TaskTable) -> Result<ScanSource> {
-        let files = &table.snapshot.files;
-        let options = |file: usize| files[file].options.unwrap_or(self.table_options());
-        let mut opened = Vec::with_capacity(files.len());
-        for run in files.chunk_by(|a, b| a.options == b.options) {
-            let options = options(opened.len());
-            let to_open = run.iter().map(|file| file.file.clone());
-            let open = self.manager().open_files(to_open, options).await;
-            opened.extend(open.map_err(from_open)?);
-        }
+        let opened = open_files(self, &table.snapshot, self.table_options()).await?;
         let columns = table.snapshot.table_columns()?;
         let parquet = ParquetTable::with_columns(opened, columns).map_err(from_table)?;
         if parquet.schema().fields() != table.schema.fields() {
             return exec_err!(
-                "table {} has columns ({}) on this worker, and ({}) where the query was planned",
+                "table {} has columns ({}) on this worker, and ({}) where the query was planned: start all servers with the same \
+                 version of coscan and the same options",
                 table.name,
                 parquet.schema(),
                 table.schema

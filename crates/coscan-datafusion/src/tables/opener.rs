@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coscan_runtime::{Registration, SharedTable};
-use coscan_storage::table::{FileOptions, ParquetTable, TableChanges, TableColumns};
+use coscan_storage::table::{FileOptions, ParquetFile, ParquetTable, TableChanges, TableColumns};
 use datafusion::error::Result;
 use datafusion::logical_expr::SortExpr;
 
@@ -46,13 +46,7 @@ impl Opener {
         snapshot: &TableSnapshot,
         columns: TableColumns,
     ) -> Result<ScanSource> {
-        let options = |file: usize| snapshot.files[file].options.unwrap_or(self.options);
-        let mut opened = Vec::with_capacity(snapshot.files.len());
-        for files in snapshot.files.chunk_by(|a, b| a.options == b.options) {
-            let to_open = files.iter().map(|file| file.file.clone());
-            let open = self.coscan.manager().open_files(to_open, options(opened.len())).await;
-            opened.extend(open.map_err(from_open)?);
-        }
+        let opened = open_files(&self.coscan, snapshot, self.options).await?;
         let files = snapshot.files.iter().map(|file| file.changes.clone()).collect();
         let changes = TableChanges { files, ..TableChanges::default() };
         let table = ParquetTable::with_columns(opened, columns);
@@ -68,6 +62,22 @@ impl Opener {
         };
         Ok(ScanSource { version: snapshot.version, ..source? })
     }
+}
+
+/// Opens the files of a snapshot, each with its own options or else with these.
+pub(crate) async fn open_files(
+    coscan: &CoscanOptions,
+    snapshot: &TableSnapshot,
+    options: FileOptions,
+) -> Result<Vec<Arc<ParquetFile>>> {
+    let mut opened = Vec::with_capacity(snapshot.files.len());
+    for files in snapshot.files.chunk_by(|a, b| a.options == b.options) {
+        let to_open = files.iter().map(|file| file.file.clone());
+        let options = files[0].options.unwrap_or(options);
+        let open = coscan.manager().open_files(to_open, options).await;
+        opened.extend(open.map_err(from_open)?);
+    }
+    Ok(opened)
 }
 
 /// Registers a table as a snapshot of the one with this identity, and returns its source.

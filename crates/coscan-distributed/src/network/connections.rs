@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -106,6 +106,6 @@ async fn connect(host: &str, port: u16, security: &Security) -> io::Result<Conne
         Some(name) => name.clone(),
         None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
     };
-    let connector = TlsConnector::from(std::sync::Arc::clone(&tls.client));
+    let connector = TlsConnector::from(Arc::clone(&tls.client));
     Ok(Connection::new(connector.connect(name, stream).await?))
 }

@@ -86,21 +86,26 @@ impl TaskScanMessage {
     }
 
     fn decode_files(&self, coscan: &CoscanOptions, values: usize) -> Result<Vec<SnapshotFile>> {
-        let resolve = |url: &String| {
-            let url = Url::parse(url).or_else(|_| malformed())?;
-            let resolved = coscan.stores().resolve(&url);
-            resolved.map_err(|error| DataFusionError::External(Box::new(error)))
-        };
-        let stores = self.stores.iter().map(resolve).collect::<Result<Vec<_>>>()?;
+        let parse = |url: &String| Url::parse(url).or_else(|_| malformed());
+        let stores = self.stores.iter().map(parse).collect::<Result<Vec<_>>>()?;
         let options =
             self.options.iter().map(FileOptionsMessage::decode).collect::<Result<Vec<_>>>()?;
         let file = |file: &FileMessage| {
             let at = |index: u32| usize::try_from(index).unwrap_or(usize::MAX);
-            let (Some((store_url, store)), Some(options)) =
+            let (Some(store_url), Some(options)) =
                 (stores.get(at(file.store)), options.get(at(file.options)))
             else {
                 return malformed();
             };
+            // By the whole address: a store may be registered for a directory.
+            let mut url = store_url.clone();
+            url.set_path(&file.path);
+            let resolved = coscan.stores().resolve(&url);
+            let (root, store) =
+                resolved.map_err(|error| DataFusionError::External(Box::new(error)))?;
+            if root != *store_url {
+                return malformed();
+            }
             let time = DateTime::from_timestamp(file.modified_seconds, file.modified_nanoseconds);
             let (Some(last_modified), Ok(location)) = (time, Path::parse(&file.path)) else {
                 return malformed();
@@ -115,8 +120,8 @@ impl TaskScanMessage {
                     .collect::<Result<_, _>>()
                     .map_err(cannot_travel)?,
                 ..SnapshotFile::from(TableFile {
-                    store: Arc::clone(store),
-                    store_url: store_url.clone(),
+                    store,
+                    store_url: root,
                     meta: ObjectMeta {
                         location,
                         last_modified,

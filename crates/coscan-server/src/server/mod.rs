@@ -186,7 +186,7 @@ impl Server {
         }
         if let Some((workers, cluster)) = membership.cluster(&self.service) {
             workers.ask_all().await;
-            self.service.divide_among(Arc::clone(&workers), cluster);
+            self.service.divide_among(cluster);
             self.tasks.spawn(async move { workers.watch().await });
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use arrow::array::{RecordBatch, StringArray};
 use coscan_datafusion::CoscanOptions;
-use coscan_distributed::{Cluster, HealthyWorkers, NotDistributed, RegisterFunctions};
+use coscan_distributed::{Cluster, NotDistributed, RegisterFunctions};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
@@ -25,33 +25,20 @@ use crate::sql::state::QueryEnvironment;
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// The workers that it divides queries among, if there are any.
-    workers: OnceLock<Workers>,
+    cluster: OnceLock<Cluster>,
     /// Threads for tasks of other servers, if it is a worker.
     task_threads: OnceLock<QueryThreads>,
 }
 
-/// The workers of a server that divides its queries.
-#[derive(Clone)]
-pub(super) struct Workers {
-    pub(super) list: Arc<HealthyWorkers>,
-    cluster: Cluster,
-}
-
-impl std::fmt::Debug for Workers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Workers").field(&self.list).finish()
-    }
-}
-
 impl SqlService {
     /// Divides queries of sessions that want it among workers.
-    pub(crate) fn divide_among(&self, list: Arc<HealthyWorkers>, cluster: Cluster) {
-        let _only_once = self.distributed.workers.set(Workers { list, cluster });
+    pub(crate) fn divide_among(&self, cluster: Cluster) {
+        let _only_once = self.distributed.cluster.set(cluster);
     }
 
     /// The workers that it divides queries among, if there are any.
-    pub(super) fn workers(&self) -> Option<&Workers> {
-        self.distributed.workers.get()
+    pub(super) fn cluster(&self) -> Option<&Cluster> {
+        self.distributed.cluster.get()
     }
 
     /// The configuration of its sessions.
@@ -94,29 +81,24 @@ impl SqlService {
     }
 }
 
-/// What a query over workers gives: its rows, or the reason why its server should execute it.
-pub(super) type Divided = Result<SendableRecordBatchStream, NotDistributed>;
-
-impl Workers {
-    /// Executes a query over the workers, and waits for its first rows.
-    ///
-    /// # Errors
-    /// Those of the query.
-    pub(super) async fn execute(
-        &self,
-        state: &SessionState,
-        environment: &QueryEnvironment,
-        statement: &LogicalPlan,
-    ) -> Result<Divided> {
-        let query = Some(environment.id.to_string());
-        let context = |state: &SessionState| environment.task_context(state, false);
-        match self.cluster.execute(state, statement, query, &context).await {
-            Ok(rows) => Ok(Ok(rows)),
-            Err(error) => match NotDistributed::of(&error) {
-                Some(reason) => Ok(Err(reason.clone())),
-                None => Err(error),
-            },
-        }
+/// Executes a query over the workers, and waits for its first rows. Returns the reason if its server should execute it.
+///
+/// # Errors
+/// Those of the query.
+pub(super) async fn execute(
+    cluster: &Cluster,
+    state: &SessionState,
+    environment: &QueryEnvironment,
+    statement: &LogicalPlan,
+) -> Result<Result<SendableRecordBatchStream, NotDistributed>> {
+    let query = Some(environment.id.to_string());
+    let context = |state: &SessionState| environment.task_context(state, false);
+    match cluster.execute(state, statement, query, &context).await {
+        Ok(rows) => Ok(Ok(rows)),
+        Err(error) => match NotDistributed::of(&error) {
+            Some(reason) => Ok(Err(reason.clone())),
+            None => Err(error),
+        },
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "distributed")]
+use coscan_distributed::Cluster;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::session_state::SessionState;
@@ -10,7 +12,7 @@ use datafusion::physical_plan::execute_stream;
 
 use crate::sql::batch_rows::rows_of_batch;
 #[cfg(feature = "distributed")]
-use crate::sql::distributed::{Workers, first_rows, with_reason};
+use crate::sql::distributed::{execute, first_rows, with_reason};
 use crate::sql::settings::Distribution;
 use crate::sql::state::{QueryEnvironment, lists_functions};
 use crate::sql::{Session, SqlService};
@@ -22,10 +24,10 @@ pub(super) enum Division {
     Alone,
     /// The workers, if the query can be divided.
     #[cfg(feature = "distributed")]
-    Workers(Workers),
+    Workers(Cluster),
     /// The server; if it does not have the memory, the workers.
     #[cfg(feature = "distributed")]
-    WorkersIfNeeded(Workers),
+    WorkersIfNeeded(Cluster),
 }
 
 impl SqlService {
@@ -33,11 +35,11 @@ impl SqlService {
     pub(super) fn division(&self, session: &Session) -> Division {
         let distribution = session.settings().distribution();
         #[cfg(feature = "distributed")]
-        if let Some(workers) = self.workers() {
+        if let Some(cluster) = self.cluster() {
             return match distribution {
                 Distribution::Off => Division::Alone,
-                Distribution::On => Division::Workers(workers.clone()),
-                Distribution::Retry => Division::WorkersIfNeeded(workers.clone()),
+                Distribution::On => Division::Workers(cluster.clone()),
+                Distribution::Retry => Division::WorkersIfNeeded(cluster.clone()),
             };
         }
         if distribution != Distribution::Off {
@@ -61,8 +63,8 @@ impl Division {
         match self {
             Self::Alone => execute_alone(state, environment, &statement).await,
             #[cfg(feature = "distributed")]
-            Self::Workers(workers) => {
-                let reason = match workers.execute(state, environment, &statement).await? {
+            Self::Workers(cluster) => {
+                let reason = match execute(&cluster, state, environment, &statement).await? {
                     Ok(rows) => return Ok(rows),
                     Err(reason) => reason,
                 };
@@ -73,13 +75,13 @@ impl Division {
                 })
             }
             #[cfg(feature = "distributed")]
-            Self::WorkersIfNeeded(workers) => {
+            Self::WorkersIfNeeded(cluster) => {
                 let rows = execute_alone(state, environment, &statement).await;
                 let failed = match first_rows(rows).await {
                     Err(error) if is_memory_short(&error) => error,
                     rows => return rows,
                 };
-                match workers.execute(state, environment, &statement).await? {
+                match execute(&cluster, state, environment, &statement).await? {
                     Ok(rows) => Ok(rows),
                     Err(reason) => Err(failed.context(reason.to_string())),
                 }

@@ -10,8 +10,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use crate::support::ROWS;
 use crate::support::server::{Running, start_as};
+use crate::support::{ROWS, in_time};
 
 /// The number of files, so that each worker owns some.
 const FILES: i64 = 24;
@@ -99,16 +99,14 @@ async fn workers_share_the_reads_of_a_query_and_explain_names_them() {
     let client = cluster.session().await;
     assert_eq!(texts(&client, QUERY).await, right);
     assert!(cluster.bytes_read().iter().all(|bytes| *bytes > 0), "{:?}", cluster.bytes_read());
-    let plan = texts(&client, &format!("EXPLAIN {QUERY}")).await;
-    let plan = plan.iter().find(|row| row[0] == "distributed_plan").unwrap();
+    let stages = plan(&client, QUERY).await;
     for address in &cluster.addresses {
-        assert!(plan[1].contains(&format!("owner=http://{address}")), "{}", plan[1]);
+        assert!(stages.contains(&format!("owner=http://{address}")), "{stages}");
     }
     let analyzed = texts(&client, &format!("EXPLAIN ANALYZE {QUERY}")).await;
     assert!(analyzed.iter().any(|row| row[1].contains("TaskScan")), "{analyzed:?}");
-    let plan = texts(&client, "EXPLAIN SELECT * FROM many LIMIT 3").await;
-    let reason = plan.iter().find(|row| row[0] == "distributed_plan").unwrap();
-    assert!(reason[1].starts_with("not distributed: "), "{}", reason[1]);
+    let reason = plan(&client, "SELECT * FROM many LIMIT 3").await;
+    assert!(reason.starts_with("not distributed: only the first few rows"), "{reason}");
     // Functions that only the server limits, or that depend on the session, stay with it.
     for query in [
         "SELECT word || 'x' AS w, count(*) FROM many GROUP BY 1 ORDER BY 1",
@@ -126,15 +124,39 @@ async fn answers_stay_right_as_workers_leave() {
     let mut cluster = Cluster::start(3).await;
     let client = cluster.session().await;
     let right = texts(&client, QUERY).await;
-    // One stops as it should. The other is lost without a word.
-    let stopped = cluster.workers[0].take().unwrap();
-    stopped.server.stop(Duration::from_secs(10), std::future::pending()).await;
-    assert_eq!(texts(&client, QUERY).await, right);
-    drop(cluster.workers[1].take());
-    assert_eq!(texts(&client, QUERY).await, right);
-    drop(cluster.workers[2].take());
+    // One stops as it should. The others are lost without a word, one after the other.
+    for lost in 0..3 {
+        let worker = cluster.workers[lost].take().unwrap();
+        match lost {
+            0 => {
+                worker.server.stop(Duration::from_secs(10), std::future::pending()).await;
+            }
+            _ => drop(worker),
+        }
+        assert_eq!(texts(&client, QUERY).await, right);
+        // Soon it is known that it is gone.
+        let owner = format!("owner=http://{}", cluster.addresses[lost]);
+        let is_known = async {
+            while plan(&client, QUERY).await.contains(&owner) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        in_time(is_known).await;
+    }
     // Without workers, the server executes it itself.
+    let is_known = async {
+        while !plan(&client, QUERY).await.starts_with("not distributed: no worker answers") {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    in_time(is_known).await;
     assert_eq!(texts(&client, QUERY).await, right);
+}
+
+/// The distributed plan of a query.
+async fn plan(client: &Client, query: &str) -> String {
+    let plan = texts(client, &format!("EXPLAIN {query}")).await;
+    plan.into_iter().find(|row| row[0] == "distributed_plan").unwrap().remove(1)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -160,6 +160,15 @@ impl ParquetFile {
         self.chunk(chunk).row_count()
     }
 
+    /// The row group that holds the first row of a chunk.
+    ///
+    /// # Panics
+    /// If there is no such chunk.
+    #[must_use]
+    pub fn first_row_group(&self, chunk: ChunkIndex) -> usize {
+        self.chunk(chunk).row_groups[0]
+    }
+
     /// The number of pages.
     #[must_use]
     pub fn page_count(&self) -> usize {

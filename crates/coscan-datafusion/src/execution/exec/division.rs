@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use coscan_runtime::core::{ChunkIndex, Order};
-use coscan_storage::table::{FileVersion, ParquetFile, ParquetTable};
+use coscan_storage::table::{ParquetFile, ParquetTable};
 use datafusion::common::exec_datafusion_err;
 use datafusion::error::Result;
 use datafusion::prelude::SessionConfig;
@@ -27,11 +27,11 @@ impl SharedScanExec {
         let table = self.source.table.table();
         let columns = row_filter::columns_read(&self.projection, &self.pushed_filters);
         let mut chunks = Vec::with_capacity(self.needed.chunks.len());
-        let mut row_groups = RowGroups::default();
         for &chunk in &self.needed.chunks {
-            let (index, rows) = (table.chunk_file(chunk), table.layout().rows(chunk));
+            let rows = table.layout().rows(chunk);
+            let (index, chunk) = table.place_of(chunk);
             let file = &table.parquet_files()[index];
-            let row_group = row_groups.find(file, rows.start - table.first_row(index));
+            let row_group = file.first_row_group(chunk);
             let bytes = stored_bytes(table, &columns, std::slice::from_ref(&rows));
             let rows = rows.end - rows.start;
             chunks.push(ChunkToDivide { file: file.version(), row_group, rows, bytes });
@@ -105,7 +105,11 @@ impl SharedScanExec {
         })
     }
 
-    fn check_divisible(&self) -> Result<(), NotDivisible> {
+    /// Checks that the scan can be divided, in a time that does not grow with its chunks.
+    ///
+    /// # Errors
+    /// See [`NotDivisible`].
+    pub fn check_divisible(&self) -> Result<(), NotDivisible> {
         let table = self.source.table.table();
         let name = || self.table_name().to_owned();
         if table.is_changed() || table.inserted_file().is_some() {
@@ -155,34 +159,5 @@ fn chunks_of(table: &ParquetTable, task: &ScanTask) -> Result<Vec<ChunkIndex>> {
     match chunks.is_sorted_by(|a, b| a < b) {
         true => Ok(chunks),
         false => Err(other_chunks()),
-    }
-}
-
-/// The row groups of the files of a table, of which rows are looked up in ascending order.
-#[derive(Default)]
-struct RowGroups<'a> {
-    file: Option<&'a FileVersion>,
-    /// The last row group that was found.
-    found: usize,
-    /// The number of rows before it.
-    before: u64,
-}
-
-impl<'a> RowGroups<'a> {
-    /// The row group that holds a row of a file.
-    fn find(&mut self, file: &'a ParquetFile, row: u64) -> usize {
-        if self.file != Some(file.version()) {
-            *self = Self { file: Some(file.version()), ..Self::default() };
-        }
-        let row_groups = &file.metadata().row_groups()[self.found..];
-        for row_group in row_groups {
-            let rows = u64::try_from(row_group.num_rows()).unwrap_or_default();
-            if row < self.before + rows {
-                break;
-            }
-            self.before += rows;
-            self.found += 1;
-        }
-        self.found
     }
 }
