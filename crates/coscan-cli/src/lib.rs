@@ -3,6 +3,8 @@
 
 mod bench;
 #[cfg(feature = "server")]
+mod child;
+#[cfg(feature = "server")]
 mod cluster;
 mod compare;
 mod data;

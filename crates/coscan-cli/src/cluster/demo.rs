@@ -8,7 +8,8 @@ use coscan_bench::tpch::{self, Parameters, queries::TEMPLATES};
 use coscan_runtime::units::parse_duration;
 use indicatif::ProgressBar;
 
-use super::arm::{Arm, ArmReport, table};
+use super::arm::{Arm, Query, table};
+use super::servers::{ArmKind, Settings};
 use crate::compare::spinner;
 use crate::data::data_directory;
 use crate::signals::interrupted;
@@ -16,7 +17,8 @@ use crate::sizes::{parse_bytes, show_bytes};
 use crate::{Exit, Failure};
 
 /// Show queries over several workers: start them on this machine, each with a slow link to its store, and run the 22 queries of
-/// TPC-H over them, beside one server that has the memory and the links of all.
+/// TPC-H over them, beside one server that has the memory and the links of all, and beside the engine of distributed queries
+/// without coscan.
 ///
 /// Makes the tables (kept for the next run). Checks that all answers are equal, and ends the workers. They talk over loopback, which has no bandwidth
 /// limit, and share the processors of this machine: their gain here is memory and links, not processors.
@@ -24,8 +26,20 @@ use crate::{Exit, Failure};
 #[command(after_help = "\
 Examples:
   coscan cluster demo --workers 3
-  coscan cluster demo --workers 3 --scale 3 --streams 8 --store-bandwidth 10MB --json cluster.json")]
+  coscan cluster demo --workers 3 --scale 3 --streams 8 --store-bandwidth 10MB --rounds 3 --json cluster.json
+  coscan cluster demo --arms one-server,workers    without the engine alone")]
 pub(super) struct Demo {
+    /// What executes the queries, each in turn. Answers are compared with those of the first
+    #[arg(
+        long,
+        default_value = "one-server,workers,engine",
+        value_delimiter = ',',
+        value_name = "ARMS"
+    )]
+    arms: Vec<ArmKind>,
+    /// How often each runs all streams, in alternation. The table has the medians
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
     /// Number of workers
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     workers: u16,
@@ -86,35 +100,37 @@ impl Demo {
             self.store_latency.as_millis(),
             show_bytes(self.memory_bytes),
         );
-        let streams = self.streams();
-        let mut reports: Vec<ArmReport> = Vec::new();
-        for workers in [None, Some(self.workers)] {
-            let arm = Arm {
-                workers,
-                times: if workers.is_none() { u64::from(self.workers) } else { 1 },
-                tables: &tables,
-                key: &key,
-                store_bandwidth: self.store_bandwidth,
-                store_latency: self.store_latency,
-                memory_bytes: self.memory_bytes,
-                divided_bytes_min: self.divided_bytes_min,
-            };
-            reports.push(arm.run(&streams, reports.first()).await?);
+        let settings = Settings {
+            workers: self.workers,
+            tables: &tables,
+            key: &key,
+            store_bandwidth: self.store_bandwidth,
+            store_latency: self.store_latency,
+            memory_bytes: self.memory_bytes,
+            divided_bytes_min: self.divided_bytes_min,
+        };
+        let (streams, mut right) = (self.streams(), None);
+        let arms = self.arms.iter().map(|&kind| Arm::new(kind, self.workers));
+        let mut arms: Vec<Arm> = arms.collect();
+        for _ in 0..self.rounds {
+            for arm in &mut arms {
+                arm.run(&settings, &streams, &mut right).await?;
+            }
         }
-        println!("{}", table(&reports));
+        println!("{}", table(&arms));
         if let Some(path) = &self.json {
-            let text = serde_json::to_string_pretty(&reports)?;
+            let text = serde_json::to_string_pretty(&arms)?;
             let written = std::fs::write(path, text + "\n");
             written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         }
-        match reports.into_iter().find_map(|report| report.difference) {
-            Some(difference) => Err(difference.into()),
+        match arms.iter().find_map(Arm::difference) {
+            Some(difference) => Err(difference.clone().into()),
             None => Ok(()),
         }
     }
 
     /// The queries of each stream, each with its name.
-    fn streams(&self) -> Vec<Vec<(String, String)>> {
+    fn streams(&self) -> Vec<Vec<Query>> {
         let mut parameters = Parameters::new(self.seed, self.scale);
         (0..self.streams)
             .map(|_| {

@@ -2,6 +2,8 @@
 
 mod arm;
 mod demo;
+mod engine;
+mod servers;
 
 use clap::{Args, Subcommand};
 
@@ -19,12 +21,15 @@ pub(crate) struct Cluster {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(Box<demo::Demo>),
+    #[command(hide = true)]
+    EngineWorker(engine::EngineWorker),
 }
 
 impl Cluster {
     pub(crate) async fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
             Command::Demo(demo) => demo.run().await,
+            Command::EngineWorker(worker) => worker.run().await,
         }
     }
 }

@@ -155,7 +155,8 @@ impl Demo {
         bar.set_message(format!("{name}: {} streams of queries{dashboard}", streams.len()));
         let before = nodes.counts().await?;
         let busy = self.busy.map_or(usize::MAX, usize::from);
-        let addresses: Vec<_> = nodes.ready().map(|ready| ready.postgres).take(busy).collect();
+        let addresses: Vec<_> =
+            nodes.ready().filter_map(|ready| ready.postgres).take(busy).collect();
         let runs = run_on(&addresses, streams).await?;
         let after = nodes.counts().await?;
         bar.finish_and_clear();

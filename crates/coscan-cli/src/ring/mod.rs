@@ -1,9 +1,8 @@
 //! `coscan ring`: commands for servers that share reads.
 
 mod demo;
-pub(crate) mod node;
+mod node;
 mod nodes;
-pub(crate) mod process;
 mod report;
 mod streams;
 

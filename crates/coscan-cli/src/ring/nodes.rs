@@ -7,9 +7,8 @@ use std::time::Duration;
 use coscan_server::config::RingMode;
 use tokio::time::{sleep, timeout};
 
-use super::node::{Counts, Ready};
-use super::process::{Process, START_MAX};
 use crate::Failure;
+use crate::child::{Counts, Process, Ready, START_MAX};
 
 /// The settings with which all servers of a run are started.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use coscan_sim::report::draw::columns::{Align, Block, beside};
 use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
 use serde::Serialize;
 
-use super::node::Counts;
+use crate::child::Counts;
 use crate::sizes::show_bytes;
 
 /// The figures of one mode, all servers together.

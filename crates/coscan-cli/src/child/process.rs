@@ -1,6 +1,7 @@
 //! A server of a demonstration, in the process that starts it.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use super::node::{Counts, Ready};
+use super::{Counts, Ready};
 use crate::Failure;
 
 /// The time limit for servers to start, to connect to each other, and to answer.
@@ -25,11 +26,19 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a server on any port of this machine, with these flags.
+    /// Starts a server of coscan on any port of this machine, with these flags.
     pub(crate) async fn start(flags: impl IntoIterator<Item = OsString>) -> Result<Self, Failure> {
+        let node = ["ring", "node", "--listen-postgres", "127.0.0.1:0", "--log-level", "warn"];
+        Self::start_command(&node, flags).await
+    }
+
+    /// Starts a hidden command of this program that is a server of a demonstration.
+    pub(crate) async fn start_command(
+        server: &[&str],
+        flags: impl IntoIterator<Item = OsString>,
+    ) -> Result<Self, Failure> {
         let mut command = crate::program::again()?;
-        command.args(["ring", "node", "--listen-postgres", "127.0.0.1:0", "--log-level", "warn"]);
-        command.args(flags);
+        command.args(server).args(flags);
         // Ctrl-C ends this process, and the processes that it has started end with it.
         #[cfg(unix)]
         command.process_group(0);
@@ -41,6 +50,16 @@ impl Process {
         let ready = timeout(START_MAX, read(&mut output));
         let ready = ready.await.map_err(|_| "a server takes too long to start")??;
         Ok(Self { ready, input, output, _child: child })
+    }
+
+    /// The address for clients.
+    pub(crate) fn postgres(&self) -> Result<SocketAddr, Failure> {
+        Ok(self.ready.postgres.ok_or("a server does not listen for clients")?)
+    }
+
+    /// The address for tasks.
+    pub(crate) fn worker(&self) -> Result<SocketAddr, Failure> {
+        Ok(self.ready.worker.ok_or("a worker does not listen")?)
     }
 
     /// The totals of the server so far.
