@@ -1,9 +1,10 @@
 //! Executes statements over the workers.
 
-use std::error::Error;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::common::resources_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{Explain, LogicalPlan};
@@ -11,31 +12,21 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_distributed::display_plan_ascii;
 use futures::{StreamExt, stream};
-use tonic::{Code, Status};
-use url::Url;
+use uuid::Uuid;
 
-use crate::planning::Cluster;
+use crate::planning::{Cluster, DistributedPlan};
+use crate::worker_lost::{WorkerLost, is_busy, is_of_network};
 
-/// A worker was lost after the first rows were returned, or again in the second attempt.
-#[derive(Debug, thiserror::Error)]
-#[error("a worker was lost while the query ran: {reason}; run the query again")]
-pub struct WorkerLost {
-    // Not a source: the error of the network is not what the statement failed of.
-    reason: String,
-}
+/// The time in which the other workers are asked whether they are there, if it is known who was lost.
+const REFRESH_MAX: Duration = Duration::from_secs(1);
 
-impl WorkerLost {
-    /// Whether a query failed because a worker was lost.
-    #[must_use]
-    pub fn is(error: &DataFusionError) -> bool {
-        let DataFusionError::External(error) = error.find_root() else { return false };
-        error.is::<Self>()
-    }
-}
+/// The least time until workers that are busy are asked again.
+const BUSY_WAIT_MIN: Duration = Duration::from_millis(50);
 
 impl Cluster {
     /// Executes a statement of a session with coscan on the workers, and returns once its first rows have come. If a worker
-    /// is lost before that, the statement is planned and executed once more, on the others.
+    /// is lost before that, the statement is planned and executed once more, on the others. While workers have too many
+    /// queries, it waits.
     /// `context` makes the context of a session to execute its plan in. EXPLAIN shows the stages and the owners.
     ///
     /// # Errors
@@ -51,46 +42,49 @@ impl Cluster {
         if let LogicalPlan::Explain(explain) = statement {
             return self.explain(session, explain).await;
         }
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|error| DataFusionError::External(error.into()))?;
+        let patience = Instant::now() + self.options.busy_max;
+        let mut lost = Vec::new();
         let mut is_retry = false;
         loop {
-            let planned = self.plan(session, statement, query.clone()).await?;
-            let context = Arc::new(context(&planned.session));
-            let schema = planned.plan.schema();
-            let started = execute_stream(planned.plan, context);
-            let (first, rows) = match started {
-                Ok(mut rows) => (rows.next().await.transpose(), Some(rows)),
-                Err(error) => (Err(error), None),
-            };
-            match (first, rows) {
-                (Ok(first), Some(rows)) => {
-                    let rows = rows.map(|batch| batch.map_err(as_worker_lost));
-                    let rows = stream::iter(first.map(Ok)).chain(rows);
+            let planned = self.plan_without(session, statement, query.clone(), &lost).await?;
+            let failure = planned.failure.clone();
+            let context = context(&planned.session);
+            match started(planned, context).await {
+                Ok(rows) => {
+                    let schema = rows.schema();
+                    let rows = rows.map(move |batch| {
+                        let _until_the_last_row = &place;
+                        batch.map_err(|error| WorkerLost::or_other(error, failure.worker()))
+                    });
                     return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
                 }
-                (Err(error), _) if !is_retry && self.has_lost(&error, &planned.workers).await => {
+                Err(error) if is_busy(&error) => match Instant::now() < patience {
+                    true => tokio::time::sleep(busy_wait()).await,
+                    false => return Err(self.busy()),
+                },
+                Err(error) if is_of_network(&error) && !is_retry => {
                     log::warn!("a query is executed again, since a worker was lost: {error}");
                     is_retry = true;
+                    lost.extend(failure.worker().cloned());
+                    // Others that are lost as well may keep it waiting, although the one is known.
+                    let refreshed = self.workers.refresh();
+                    match lost.is_empty() {
+                        true => refreshed.await,
+                        false => drop(tokio::time::timeout(REFRESH_MAX, refreshed).await),
+                    }
                 }
-                (Err(error), _) => return Err(as_worker_lost(error)),
-                (Ok(_), None) => unreachable!("rows have started"),
+                Err(error) => return Err(WorkerLost::or_other(error, failure.worker())),
             }
         }
     }
 
-    /// Whether a query of these workers has failed because one of them was lost.
-    async fn has_lost(&self, error: &DataFusionError, workers: &[Url]) -> bool {
-        let may_be = matches!(
-            error.find_root(),
-            DataFusionError::External(_)
-                | DataFusionError::Execution(_)
-                | DataFusionError::IoError(_)
-        );
-        if !may_be {
-            return false;
-        }
-        self.workers.refresh().await;
-        let left = self.workers.get_urls().unwrap_or_default();
-        is_of_network(error) || workers.iter().any(|worker| !left.contains(worker))
+    fn busy(&self) -> DataFusionError {
+        let seconds = self.options.busy_max.as_secs();
+        resources_datafusion_err!(
+            "the workers have had too many queries for {seconds} s; run the query later, or raise workers.queries_max"
+        )
     }
 
     async fn explain(
@@ -116,31 +110,21 @@ impl Cluster {
     }
 }
 
-/// The error of a query, as a lost worker if it is one of the network.
-fn as_worker_lost(error: DataFusionError) -> DataFusionError {
-    match is_of_network(&error) {
-        true => DataFusionError::External(Box::new(WorkerLost { reason: error.strip_backtrace() })),
-        false => error,
-    }
+/// Starts a statement, and waits for its first rows.
+async fn started(
+    planned: DistributedPlan,
+    context: TaskContext,
+) -> Result<SendableRecordBatchStream> {
+    let schema = planned.plan.schema();
+    let rows = execute_stream(planned.plan, Arc::new(context))?;
+    let mut rows = planned.failure.end(rows);
+    let first = rows.next().await.transpose()?;
+    let rows = stream::iter(first.map(Ok)).chain(rows);
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// Whether an error came from a connection. Errors of operators travel as what they are.
-fn is_of_network(error: &DataFusionError) -> bool {
-    let mut source: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        if let Some(status) = error.downcast_ref::<Status>() {
-            // Others, such as that of a message that is too long, would be the same again.
-            return matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled);
-        }
-        if error.is::<tonic::transport::Error>() {
-            return true;
-        }
-        source = match error.downcast_ref() {
-            Some(DataFusionError::External(error)) => Some(error.as_ref()),
-            Some(DataFusionError::Shared(error)) => Some(error.as_ref()),
-            Some(DataFusionError::Context(_, error)) => Some(error.as_ref()),
-            _ => error.source(),
-        };
-    }
-    false
+/// The time until workers that are busy are asked again. It differs, so that coordinators do not keep in step.
+fn busy_wait() -> Duration {
+    let (random, _) = Uuid::new_v4().as_u64_pair();
+    BUSY_WAIT_MIN + Duration::from_millis(random % 200)
 }

@@ -4,28 +4,30 @@
 //! A coordinator plans a statement ([`Cluster::plan`]) in a session whose operators can all be sent (`planning`; `sendable`
 //! has the list of operators). The leaves of the plan become one [`TaskScan`] for each task, with the row groups that
 //! its worker owns (`ownership`), and travel in their own form (`codec`, `wire`). `execution` starts it, and starts it again
-//! if a worker is lost before the first rows. What cannot be distributed has a reason (`not_distributed`).
+//! if a worker is lost (`failure`, `worker_lost`) before the first rows. What cannot be distributed has a reason (`not_distributed`).
 //!
 //! A worker ([`worker`]) executes tasks with the settings of the coordinator's session (`session_header`). Panics of its
-//! operators become errors (`panics`). `network` has the connections between servers, with certificates on both sides, and
+//! operators become errors (`task_errors`). `network` has the connections between servers, with certificates on both sides, and
 //! the list of workers that answer.
 
 mod codec;
 mod execution;
+mod failure;
 mod network;
 mod not_distributed;
 mod ownership;
-mod panics;
 mod planning;
 mod sendable;
 mod session_header;
+mod task_errors;
 mod task_scan;
 mod wire;
 mod worker;
+mod worker_lost;
 
-pub use execution::WorkerLost;
 pub use network::{Connections, Health, HealthyWorkers, RunningTasks, Security, WorkerServer};
 pub use not_distributed::NotDistributed;
 pub use planning::{Cluster, ClusterOptions, DistributedPlan, WorkerList};
 pub use task_scan::TaskScan;
 pub use worker::{RegisterFunctions, WorkerOptions, worker};
+pub use worker_lost::WorkerLost;

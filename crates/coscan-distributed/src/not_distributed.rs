@@ -10,6 +10,8 @@ use datafusion::error::DataFusionError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotDistributed {
+    /// The server has no workers.
+    NoMembers,
     /// No worker is healthy.
     NoWorkers,
     /// It reads no shared table.
@@ -30,6 +32,7 @@ impl fmt::Display for NotDistributed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("not distributed: ")?;
         match self {
+            Self::NoMembers => f.write_str("this server has no workers; name them in workers.members"),
             Self::NoWorkers => {
                 f.write_str("no worker answers with the version of this server; its log says why")
             }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use coscan_datafusion::{CoscanOptions, SharedScanExec, for_workers};
@@ -20,9 +21,11 @@ use datafusion_distributed::{
     DistributedExt, DistributedLeafExec, RouteTasksEvent, RouteTasksEventResponse,
     ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse, SessionStateBuilderExt, WorkerResolver,
 };
+use tokio::sync::Semaphore;
 use url::Url;
 
 use crate::codec::TaskScanCodec;
+use crate::failure::{FirstFailure, WatchedChannels};
 use crate::not_distributed::NotDistributed;
 use crate::ownership::owners;
 use crate::sendable::{KnownFunctions, check_sendable};
@@ -39,6 +42,10 @@ pub struct ClusterOptions {
     /// Scans of at least this many stored bytes are divided among all workers. Smaller ones are executed by one. The
     /// default is 64 MB.
     pub divided_bytes_min: u64,
+    /// The number of distributed queries that each worker executes at the same time. The default is 16.
+    pub queries_max: usize,
+    /// The time that a query waits for workers that have too many. The default is a minute.
+    pub busy_max: Duration,
     /// The functions that workers know by their names, if not those of the engine. Queries that call others are not
     /// distributed.
     pub functions: Option<Arc<HashMap<String, Arc<ScalarUDF>>>>,
@@ -46,7 +53,12 @@ pub struct ClusterOptions {
 
 impl Default for ClusterOptions {
     fn default() -> Self {
-        Self { divided_bytes_min: 64_000_000, functions: None }
+        Self {
+            divided_bytes_min: 64_000_000,
+            queries_max: 16,
+            busy_max: Duration::from_secs(60),
+            functions: None,
+        }
     }
 }
 
@@ -61,7 +73,9 @@ pub trait WorkerList: WorkerResolver {
 #[derive(Clone)]
 pub struct Cluster {
     pub(crate) workers: Arc<dyn WorkerList>,
-    options: ClusterOptions,
+    pub(crate) options: ClusterOptions,
+    /// Places for queries of this coordinator, so that they do not compete for those of the workers.
+    pub(crate) places: Arc<Semaphore>,
     channels: Arc<dyn ChannelResolver + Send + Sync>,
 }
 
@@ -80,6 +94,8 @@ pub struct DistributedPlan {
     pub session: SessionState,
     /// The workers that may get tasks of it.
     pub workers: Vec<Url>,
+    /// The first failure of a connection to one of them.
+    pub(crate) failure: FirstFailure,
 }
 
 /// The workers of one statement. They stay the same while it is planned and executed.
@@ -100,7 +116,8 @@ impl Cluster {
         workers: Arc<dyn WorkerList>,
         channels: Arc<dyn ChannelResolver + Send + Sync>,
     ) -> Self {
-        Self { options, workers, channels }
+        let places = Arc::new(Semaphore::new(options.queries_max));
+        Self { options, workers, places, channels }
     }
 
     /// Plans a statement of a session with coscan, which is not optimized yet.
@@ -113,18 +130,37 @@ impl Cluster {
         statement: &LogicalPlan,
         query: Option<String>,
     ) -> Result<DistributedPlan> {
-        let session = self.session(session, query)?;
+        self.plan_without(session, statement, query, &[]).await
+    }
+
+    /// Plans a statement for those workers that are not known to be lost.
+    pub(crate) async fn plan_without(
+        &self,
+        session: &SessionState,
+        statement: &LogicalPlan,
+        query: Option<String>,
+        lost: &[Url],
+    ) -> Result<DistributedPlan> {
+        let failure = FirstFailure::default();
+        let session = self.session(session, query, lost, failure.clone())?;
         let plan = session.create_physical_plan(statement).await?;
         if !plan.exists(|plan| Ok(plan.is::<DistributedExec>()))? {
             return Err(external(NotDistributed::OneTask));
         }
         let workers = workers_of(session.config()).0.clone();
-        Ok(DistributedPlan { plan, session, workers })
+        Ok(DistributedPlan { plan, session, workers, failure })
     }
 
     /// The session that plans and executes a statement.
-    fn session(&self, session: &SessionState, query: Option<String>) -> Result<SessionState> {
+    fn session(
+        &self,
+        session: &SessionState,
+        query: Option<String>,
+        lost: &[Url],
+        failure: FirstFailure,
+    ) -> Result<SessionState> {
         let mut workers = self.workers.get_urls()?;
+        workers.retain(|worker| !lost.contains(worker));
         workers.sort_unstable();
         workers.dedup();
         if workers.is_empty() {
@@ -133,8 +169,8 @@ impl Cluster {
         let header = SessionHeader::of(session.config(), query).to_headers()?;
         let memory = CoscanOptions::of(session.config());
         let memory = memory.map_or(0, |coscan| coscan.manager().options().memory_bytes);
-        let buffer_bytes =
-            (memory / (16 * workers.len() as u64)).clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
+        let connections = 16 * workers.len().saturating_mul(self.options.queries_max) as u64;
+        let buffer_bytes = (memory / connections.max(1)).clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
         let buffer_bytes = usize::try_from(buffer_bytes).unwrap_or(usize::MAX);
         let workers = Arc::new(Workers(workers));
         let mut state = for_workers(session.clone());
@@ -148,7 +184,10 @@ impl Cluster {
             .with_query_planner(Arc::new(planner))
             .with_distributed_planner()
             .with_distributed_worker_resolver(workers as Arc<dyn WorkerResolver>)
-            .with_distributed_channel_resolver(Arc::clone(&self.channels))
+            .with_distributed_channel_resolver(WatchedChannels {
+                channels: Arc::clone(&self.channels),
+                failure,
+            })
             .with_distributed_user_codec(TaskScanCodec)
             .with_distributed_desired_task_count_handler(desired_tasks)
             .with_distributed_scale_up_leaf_node_handler(divide)

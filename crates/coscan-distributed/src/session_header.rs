@@ -11,11 +11,15 @@ use datafusion::error::Result;
 use datafusion::prelude::SessionConfig;
 use http::{HeaderMap, HeaderValue};
 use prost::Message;
+use uuid::Uuid;
 
 use crate::wire::FORMAT;
 
 /// The name of the header.
 const NAME: &str = "coscan-session";
+
+/// The name of the header with the number of the execution that a task is of, which no other execution has.
+const EXECUTION: &str = "coscan-execution";
 
 /// The prefix of settings that the engine itself sends.
 const SENT_BY_ENGINE: &str = "distributed.";
@@ -67,7 +71,12 @@ impl SessionHeader {
         let value = BASE64_STANDARD.encode(self.encode_to_vec());
         let value =
             HeaderValue::try_from(value).map_err(|error| exec_datafusion_err!("{error}"))?;
-        Ok(HeaderMap::from_iter([(http::HeaderName::from_static(NAME), value)]))
+        let execution = HeaderValue::try_from(Uuid::new_v4().to_string());
+        let execution = execution.map_err(|error| exec_datafusion_err!("{error}"))?;
+        Ok(HeaderMap::from_iter([
+            (http::HeaderName::from_static(NAME), value),
+            (http::HeaderName::from_static(EXECUTION), execution),
+        ]))
     }
 
     /// The header of a task.
@@ -108,6 +117,11 @@ impl SessionHeader {
         }
         Ok(())
     }
+}
+
+/// The execution that a task is of, if it is known.
+pub(crate) fn execution(headers: &HeaderMap) -> Option<Uuid> {
+    headers.get(EXECUTION)?.to_str().ok()?.parse().ok()
 }
 
 /// The settings that travel.

@@ -13,9 +13,9 @@ use datafusion_distributed::{
 };
 
 use crate::codec::TaskScanCodec;
-use crate::panics::with_panics_as_errors;
 use crate::sendable::check_received;
 use crate::session_header::{SessionHeader, version};
+use crate::task_errors::with_clear_errors;
 
 /// Registers the functions that the sessions of coordinators have besides the engine's.
 pub type RegisterFunctions = Arc<dyn Fn(&mut SessionState) -> Result<()> + Send + Sync>;
@@ -79,8 +79,8 @@ fn configure_functions(state: &mut SessionState) -> Result<()> {
     Ok(())
 }
 
-/// Refuses plans with operators that workers do not execute. Panics of the others become errors.
+/// Refuses plans with operators that workers do not execute. Errors of the others are made clear.
 fn checked(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
     check_received(&event.plan)?;
-    Ok(WorkerPlanRewriteEventResponse::new(with_panics_as_errors(event.plan)?))
+    Ok(WorkerPlanRewriteEventResponse::new(with_clear_errors(event.plan)?))
 }

@@ -15,6 +15,7 @@ pub mod config;
 #[cfg(feature = "flight-sql")]
 pub mod flight;
 pub mod http;
+mod known_workers;
 pub mod listen;
 mod members;
 pub mod postgres;

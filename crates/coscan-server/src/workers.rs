@@ -77,6 +77,9 @@ impl Membership {
         if let Some(bytes) = workers.divided_bytes_min {
             options.divided_bytes_min = bytes;
         }
+        if let Some(queries) = workers.queries_max {
+            options.queries_max = queries.get();
+        }
         Ok(Self {
             members: workers.members.iter().map(member).collect::<Result<_, _>>()?,
             stores: workers.stores.iter().map(store).collect::<Result<Vec<_>, _>>()?.into(),
@@ -94,7 +97,7 @@ impl Membership {
             register_functions: service.register_functions(),
             stores: self.stores.clone(),
         });
-        WorkerServer::new(worker, self.security.clone())
+        WorkerServer::new(worker, self.security.clone(), self.options.queries_max)
     }
 
     /// The workers that queries are divided among, if there are any.

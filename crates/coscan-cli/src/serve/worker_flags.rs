@@ -2,6 +2,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "brackets are names of settings, for --help")]
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -26,6 +27,10 @@ pub(crate) struct WorkerFlags {
     /// [workers.divided_bytes_min]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     worker_divided_bytes_min: Option<u64>,
+    /// The most distributed queries that each worker executes at the same time. Others wait, up to a minute; by default 16
+    /// [workers.queries_max]
+    #[arg(long, value_name = "N")]
+    worker_queries_max: Option<NonZeroUsize>,
     /// The key shared by all servers, from `coscan ring key`; with --worker-certificate, its private key [workers.key]
     #[arg(long, value_name = "FILE")]
     worker_key: Option<PathBuf>,
@@ -48,6 +53,7 @@ impl WorkerFlags {
             || !self.workers.is_empty()
             || !self.worker_stores.is_empty()
             || self.worker_divided_bytes_min.is_some()
+            || self.worker_queries_max.is_some()
             || self.worker_key.is_some()
             || self.worker_ca.is_some()
             || self.worker_certificate.is_some()
@@ -60,6 +66,7 @@ impl WorkerFlags {
         workers.members.extend(self.workers.iter().cloned());
         workers.stores.extend(self.worker_stores.iter().cloned());
         workers.divided_bytes_min = self.worker_divided_bytes_min.or(workers.divided_bytes_min);
+        workers.queries_max = self.worker_queries_max.or(workers.queries_max);
         workers.key = self.worker_key.clone().or(workers.key.take());
         workers.ca = self.worker_ca.clone().or(workers.ca.take());
         workers.certificate = self.worker_certificate.clone().or(workers.certificate.take());

@@ -1,8 +1,9 @@
 //! Connections between servers: `connections` to workers, a list of the `healthy` ones, and the `server` of a worker, which
-//! counts what is `running`.
+//! counts what is `running` and frees what has `ended`.
 
 mod connection;
 mod connections;
+mod ended;
 mod healthy;
 mod running;
 mod server;

@@ -1,49 +1,84 @@
 //! The tasks that run on a worker.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::watch;
+use uuid::Uuid;
 
-/// The number of tasks that coordinators have sent to a worker and not ended yet.
+/// The tasks that coordinators have sent to a worker and not ended yet.
 #[derive(Clone, Debug)]
-pub struct RunningTasks(Arc<watch::Sender<usize>>);
+pub struct RunningTasks(Arc<State>);
 
-impl Default for RunningTasks {
-    fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
-    }
+#[derive(Debug)]
+struct State {
+    /// The number of executions that may have tasks at the same time.
+    executions_max: usize,
+    /// The executions that have tasks, with their numbers.
+    executions: Mutex<BTreeMap<Uuid, usize>>,
+    tasks: watch::Sender<usize>,
 }
 
 impl RunningTasks {
-    /// Counts a task until the result is dropped.
-    pub(super) fn start(&self) -> RunningTask {
-        self.0.send_modify(|count| *count += 1);
-        RunningTask(self.clone())
+    /// No tasks, of at most this many executions at the same time.
+    pub(super) fn new(executions_max: usize) -> Self {
+        let tasks = watch::Sender::new(0);
+        Self(Arc::new(State { executions_max, executions: Mutex::default(), tasks }))
+    }
+
+    /// Counts a task of an execution until the result is dropped. `None` if there are too many executions.
+    pub(super) fn start(&self, execution: Uuid) -> Option<RunningTask> {
+        let mut executions = self.executions();
+        if executions.len() >= self.0.executions_max && !executions.contains_key(&execution) {
+            return None;
+        }
+        *executions.entry(execution).or_default() += 1;
+        self.0.tasks.send_modify(|count| *count += 1);
+        Some(RunningTask { tasks: self.clone(), execution })
+    }
+
+    fn executions(&self) -> MutexGuard<'_, BTreeMap<Uuid, usize>> {
+        self.0.executions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of tasks.
     #[must_use]
     pub fn count(&self) -> usize {
-        *self.0.borrow()
+        *self.0.tasks.borrow()
+    }
+
+    /// Each start and each end of a task.
+    pub(super) fn changes(&self) -> watch::Receiver<usize> {
+        self.0.tasks.subscribe()
     }
 
     /// Completes when there are none.
     pub async fn drained(&self) {
-        let mut count = self.0.subscribe();
+        let mut count = self.0.tasks.subscribe();
         let _never_closed = count.wait_for(|count| *count == 0).await;
     }
 }
 
 /// A task that runs.
 #[derive(Debug)]
-pub(super) struct RunningTask(RunningTasks);
+pub(super) struct RunningTask {
+    tasks: RunningTasks,
+    execution: Uuid,
+}
 
 impl Drop for RunningTask {
     fn drop(&mut self) {
-        self.0.0.send_modify(|count| *count -= 1);
+        let mut executions = self.tasks.executions();
+        if let Some(tasks) = executions.get_mut(&self.execution) {
+            *tasks -= 1;
+            if *tasks == 0 {
+                executions.remove(&self.execution);
+            }
+        }
+        self.tasks.0.tasks.send_modify(|count| *count -= 1);
     }
 }
 

@@ -20,10 +20,14 @@ use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::transport::Server;
 use tower::Service;
+use uuid::Uuid;
 
 use super::connection::Connection;
 use super::connections::{PING_INTERVAL, PING_TIMEOUT, Security};
+use super::ended::free_ended;
 use super::running::{RunningTasks, TaskBody};
+use crate::session_header::execution;
+use crate::worker_lost::BUSY;
 
 /// The largest plan that a worker accepts, and the largest batch that it sends, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -51,10 +55,10 @@ impl fmt::Debug for WorkerServer {
 }
 
 impl WorkerServer {
-    /// A server of a worker.
+    /// A server of a worker, which executes at most `queries_max` queries at the same time. Coordinators wait with others.
     #[must_use]
-    pub fn new(worker: Worker, security: Security) -> Self {
-        Self { worker, security, tasks: RunningTasks::default() }
+    pub fn new(worker: Worker, security: Security, queries_max: usize) -> Self {
+        Self { worker, security, tasks: RunningTasks::new(queries_max) }
     }
 
     /// The tasks that run.
@@ -71,6 +75,7 @@ impl WorkerServer {
         stopping: CancellationToken,
         stopped: CancellationToken,
     ) {
+        let (worker, tasks) = (self.worker.clone(), self.tasks.clone());
         let service = self.worker.with_max_message_size(MESSAGE_BYTES_MAX / 2);
         let service = service.into_worker_server().max_decoding_message_size(MESSAGE_BYTES_MAX);
         // Connections end with this server, also if it is dropped.
@@ -96,6 +101,7 @@ impl WorkerServer {
             () = stopped.cancelled() => {}
             () = leaving => {}
             () = accept(&listener, &self.security, &connected, &ended) => {}
+            () = free_ended(&worker, &tasks) => {}
             served = serving => if let Err(error) = served {
                 log::error!("this worker serves no more tasks: {error}; restart the server");
             },
@@ -181,7 +187,18 @@ where
             return ready(Ok(leaving)).boxed();
         }
         // The coordinator keeps this call as long as it needs the task.
-        let task = path.ends_with("/CoordinatorChannel").then(|| self.running.start());
+        let task = match path.ends_with("/CoordinatorChannel") {
+            true => {
+                let execution = execution(request.headers()).unwrap_or_else(Uuid::new_v4);
+                let Some(task) = self.running.start(execution) else {
+                    let busy =
+                        format!("{BUSY}: it executes as many queries as workers.queries_max");
+                    return ready(Ok(Status::resource_exhausted(busy).into_http())).boxed();
+                };
+                Some(task)
+            }
+            false => None,
+        };
         let answered = self.service.call(request);
         async move {
             let response = answered.await?;

@@ -4,6 +4,7 @@
 mod cluster;
 mod data;
 mod failures;
+mod faults;
 mod interleavings;
 mod settings;
 mod sharing;

@@ -35,9 +35,9 @@ pub struct Server {
     stopping: CancellationToken,
     stopped: CancellationToken,
     tasks: JoinSet<()>,
-    /// The tasks that other servers have sent.
+    /// The tasks that other servers have sent, if it is a worker.
     #[cfg(feature = "distributed")]
-    worker_tasks: coscan_distributed::RunningTasks,
+    worker_tasks: Option<coscan_distributed::RunningTasks>,
     dashboard: Option<Arc<HttpServer>>,
     /// The address of the PostgreSQL protocol.
     pub postgres: Option<SocketAddr>,
@@ -123,7 +123,7 @@ impl Server {
             stopped: CancellationToken::new(),
             tasks: JoinSet::new(),
             #[cfg(feature = "distributed")]
-            worker_tasks: coscan_distributed::RunningTasks::default(),
+            worker_tasks: None,
             dashboard: None,
             postgres: None,
             flight: None,
@@ -177,7 +177,7 @@ impl Server {
             self.worker = Some(address);
             let worker = membership.worker(&self.service);
             let (stopping, stopped) = (self.stopping.clone(), self.stopped.clone());
-            self.worker_tasks = worker.tasks();
+            self.worker_tasks = Some(worker.tasks());
             // Not on the threads of connections, which an operator may keep busy.
             let threads = self.service.task_threads().map_err(SqlServiceError::Threads)?;
             let serving = threads.spawn(worker.serve(listener, stopping, stopped));
@@ -186,7 +186,7 @@ impl Server {
         }
         if let Some((workers, cluster)) = membership.cluster(&self.service) {
             workers.ask_all().await;
-            self.service.divide_among(cluster);
+            self.service.divide_among(Arc::clone(&workers), cluster);
             self.tasks.spawn(async move { workers.watch().await });
         }
         Ok(())
@@ -250,7 +250,9 @@ impl Server {
         let ended = async {
             self.service.queries().drained().await;
             #[cfg(feature = "distributed")]
-            self.worker_tasks.drained().await;
+            if let Some(tasks) = &self.worker_tasks {
+                tasks.drained().await;
+            }
             self.stop_dashboard();
             self.connection_limit.emptied().await;
         };

@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use arrow::array::{RecordBatch, StringArray};
 use coscan_datafusion::CoscanOptions;
-use coscan_distributed::{Cluster, NotDistributed, RegisterFunctions};
+use coscan_distributed::{Cluster, HealthyWorkers, NotDistributed, RegisterFunctions};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
@@ -17,6 +17,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
 use tokio::runtime::Handle;
 
+use crate::known_workers::KnownWorkers;
 use crate::sql::SqlService;
 use crate::sql::query_threads::QueryThreads;
 use crate::sql::state::QueryEnvironment;
@@ -26,19 +27,27 @@ use crate::sql::state::QueryEnvironment;
 pub(super) struct State {
     /// The workers that it divides queries among, if there are any.
     cluster: OnceLock<Cluster>,
+    /// Their health.
+    workers: OnceLock<Arc<HealthyWorkers>>,
     /// Threads for tasks of other servers, if it is a worker.
     task_threads: OnceLock<QueryThreads>,
 }
 
 impl SqlService {
     /// Divides queries of sessions that want it among workers.
-    pub(crate) fn divide_among(&self, cluster: Cluster) {
+    pub(crate) fn divide_among(&self, workers: Arc<HealthyWorkers>, cluster: Cluster) {
+        let _only_once = self.distributed.workers.set(workers);
         let _only_once = self.distributed.cluster.set(cluster);
     }
 
     /// The workers that it divides queries among, if there are any.
     pub(super) fn cluster(&self) -> Option<&Cluster> {
         self.distributed.cluster.get()
+    }
+
+    /// The workers that it divides queries among, with their health.
+    pub(super) fn known_workers(&self) -> KnownWorkers {
+        KnownWorkers { workers: self.distributed.workers.get().cloned() }
     }
 
     /// The configuration of its sessions.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 #[cfg(feature = "distributed")]
-use coscan_distributed::Cluster;
+use coscan_distributed::{Cluster, NotDistributed};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::session_state::SessionState;
@@ -13,6 +13,7 @@ use datafusion::physical_plan::execute_stream;
 use crate::sql::batch_rows::rows_of_batch;
 #[cfg(feature = "distributed")]
 use crate::sql::distributed::{execute, first_rows, with_reason};
+#[cfg(feature = "distributed")]
 use crate::sql::settings::Distribution;
 use crate::sql::state::{QueryEnvironment, lists_functions};
 use crate::sql::{Session, SqlService};
@@ -25,6 +26,9 @@ pub(super) enum Division {
     /// The workers, if the query can be divided.
     #[cfg(feature = "distributed")]
     Workers(Cluster),
+    /// The server, which has no workers although the session wants them.
+    #[cfg(feature = "distributed")]
+    WithoutWorkers,
     /// The server; if it does not have the memory, the workers.
     #[cfg(feature = "distributed")]
     WorkersIfNeeded(Cluster),
@@ -33,18 +37,14 @@ pub(super) enum Division {
 impl SqlService {
     /// Who executes the queries of a session.
     pub(super) fn division(&self, session: &Session) -> Division {
-        let distribution = session.settings().distribution();
         #[cfg(feature = "distributed")]
-        if let Some(cluster) = self.cluster() {
-            return match distribution {
-                Distribution::Off => Division::Alone,
-                Distribution::On => Division::Workers(cluster.clone()),
-                Distribution::Retry => Division::WorkersIfNeeded(cluster.clone()),
-            };
-        }
-        if distribution != Distribution::Off {
-            log::debug!("a query is not distributed: the server has no workers");
-        }
+        return match (session.settings().distribution(), self.cluster()) {
+            (Distribution::Off, _) => Division::Alone,
+            (Distribution::On, Some(cluster)) => Division::Workers(cluster.clone()),
+            (Distribution::Retry, Some(cluster)) => Division::WorkersIfNeeded(cluster.clone()),
+            (Distribution::On | Distribution::Retry, None) => Division::WithoutWorkers,
+        };
+        #[cfg(not(feature = "distributed"))]
         Division::Alone
     }
 }
@@ -68,11 +68,12 @@ impl Division {
                     Ok(rows) => return Ok(rows),
                     Err(reason) => reason,
                 };
-                let rows = execute_alone(state, environment, &statement).await?;
-                Ok(match statement {
-                    LogicalPlan::Explain(_) => with_reason(rows, &reason),
-                    _ => rows,
-                })
+                explained_alone(state, environment, &statement, &reason).await
+            }
+            #[cfg(feature = "distributed")]
+            Self::WithoutWorkers => {
+                let reason = NotDistributed::NoMembers;
+                explained_alone(state, environment, &statement, &reason).await
             }
             #[cfg(feature = "distributed")]
             Self::WorkersIfNeeded(cluster) => {
@@ -94,6 +95,21 @@ impl Division {
 #[cfg(feature = "distributed")]
 fn is_memory_short(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+}
+
+/// Executes a query on this server. EXPLAIN says why workers do not.
+#[cfg(feature = "distributed")]
+async fn explained_alone(
+    state: &SessionState,
+    environment: &QueryEnvironment,
+    statement: &LogicalPlan,
+    reason: &NotDistributed,
+) -> Result<SendableRecordBatchStream, DataFusionError> {
+    let rows = execute_alone(state, environment, statement).await?;
+    Ok(match statement {
+        LogicalPlan::Explain(_) => with_reason(rows, reason),
+        _ => rows,
+    })
 }
 
 /// Executes a query on this server.

@@ -1,5 +1,5 @@
 //! The state of the server as tables: `system.queries`, `system.scans`, `system.pool`, `system.ring_nodes`,
-//! `system.ring_pages`.
+//! `system.ring_pages`, `system.workers`.
 
 mod cancel;
 mod pool;
@@ -7,6 +7,7 @@ mod queries;
 mod ring_nodes;
 mod ring_pages;
 mod scans;
+mod workers;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::known_workers::{KnownWorker, KnownWorkers};
 use crate::queries::Queries;
 use crate::users::User;
 
@@ -34,6 +36,7 @@ pub(crate) struct SystemTables {
     pub(crate) queries: Arc<Queries>,
     pub(crate) manager: BufferManager,
     pub(crate) transport: Option<Arc<Transport>>,
+    pub(crate) workers: KnownWorkers,
 }
 
 impl SystemTables {
@@ -42,10 +45,15 @@ impl SystemTables {
     fn seen_transport(&self) -> Option<&Arc<Transport>> {
         self.transport.as_ref().filter(|_| self.user.admin)
     }
+
+    /// The workers that this server divides queries among, if the user may see the addresses of other servers.
+    fn seen_workers(&self) -> Vec<KnownWorker> {
+        if self.user.admin { self.workers.all() } else { Vec::new() }
+    }
 }
 
 /// The names of the tables.
-const TABLES: [&str; 5] = ["pool", "queries", "ring_nodes", "ring_pages", "scans"];
+const TABLES: [&str; 6] = ["pool", "queries", "ring_nodes", "ring_pages", "scans", "workers"];
 
 #[async_trait]
 impl SchemaProvider for SystemTables {
@@ -59,6 +67,7 @@ impl SchemaProvider for SystemTables {
             "scans" => (scans::schema(), scans::rows),
             "pool" => (pool::schema(), pool::rows),
             "ring_nodes" => (ring_nodes::schema(), ring_nodes::rows),
+            "workers" => (workers::schema(), workers::rows),
             "ring_pages" => return Ok(Some(Arc::new(ring_pages::table(self)?))),
             _ => return Ok(None),
         };

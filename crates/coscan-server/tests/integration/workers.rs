@@ -115,6 +115,11 @@ async fn workers_share_the_reads_of_a_query_and_explain_names_them() {
     ] {
         assert_eq!(texts(&client, query).await, texts(&alone, query).await, "{query}");
     }
+    let known = texts(&client, "SELECT address, status, reason FROM system.workers").await;
+    let healthy = |address: &SocketAddr| [address.to_string(), "healthy".into(), "NULL".into()];
+    let mut healthy: Vec<_> = cluster.addresses.iter().map(healthy).collect();
+    healthy.sort_unstable();
+    assert_eq!(known, healthy);
     let sum = texts(&client, "SELECT CAST(sum(id) AS BIGINT) FROM many").await;
     assert_eq!(sum, [[(FILES * ROWS * (ROWS - 1) / 2).to_string()]]);
 }
@@ -157,6 +162,16 @@ async fn answers_stay_right_as_workers_leave() {
 async fn plan(client: &Client, query: &str) -> String {
     let plan = texts(client, &format!("EXPLAIN {query}")).await;
     plan.into_iter().find(|row| row[0] == "distributed_plan").unwrap().remove(1)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_workers_says_so() {
+    let server = start_as(|_, _| {}).await;
+    let client = server.login("root").await;
+    client.batch_execute("SET coscan.distributed = on").await.unwrap();
+    let plan = plan(&client, "SELECT count(*) FROM numbers").await;
+    assert_eq!(plan, "not distributed: this server has no workers; name them in workers.members");
+    assert!(texts(&client, "SELECT * FROM system.workers").await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -44,7 +44,8 @@ impl EngineWorker {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let ready = Ready { worker: Some(listener.local_addr()?), ..Ready::default() };
         let (stopping, stopped) = (CancellationToken::new(), CancellationToken::new());
-        let server = WorkerServer::new(worker, security).serve(listener, stopping, stopped);
+        let server =
+            WorkerServer::new(worker, security, usize::MAX).serve(listener, stopping, stopped);
         tokio::select! {
             () = server => Err("the worker has ended".into()),
             answered = answer(&ready, || Counts::of_process(&metrics)) => answered.map(|()| Exit::Success),

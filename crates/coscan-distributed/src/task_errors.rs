@@ -1,7 +1,7 @@
-//! Panics in tasks, as errors.
+//! Errors of tasks, as coordinators can understand them.
 //!
-//! The engine sends the rows of a task from a task of its own that nobody joins: after a panic the rows end as if they were
-//! complete.
+//! The engine sends the rows of a task from a task of its own that nobody joins: after a panic the rows would end as if they
+//! were complete. And it sends errors as text, in which a lost connection to another worker looks like any other error.
 
 use std::any::Any;
 use std::fmt;
@@ -23,19 +23,20 @@ use datafusion::physical_plan::{
 use datafusion_distributed::BroadcastExec;
 use futures::{FutureExt, StreamExt, stream};
 
-/// The plan of a task whose rows end with an error if an operator panics. It has as many operators as before, in the same
+use crate::worker_lost::between_workers;
+
+/// The plan of a task whose rows end with an error if an operator panics, and whose errors say it if a connection to another
+/// worker was lost. It has as many operators as before, in the same
 /// places, by which their metrics are found.
-pub(crate) fn with_panics_as_errors(
-    plan: Arc<dyn ExecutionPlan>,
-) -> Result<Arc<dyn ExecutionPlan>> {
+pub(crate) fn with_clear_errors(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     // The engine looks for these at the head.
     let is_for_engine = plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>();
     match (is_for_engine, plan.children().as_slice()) {
         (true, [input]) => {
-            let input: Arc<dyn ExecutionPlan> = Arc::new(Caught(Arc::clone(input)));
+            let input: Arc<dyn ExecutionPlan> = Arc::new(Clear(Arc::clone(input)));
             replaced(plan, vec![input])
         }
-        _ => Ok(Arc::new(Caught(plan))),
+        _ => Ok(Arc::new(Clear(plan))),
     }
 }
 
@@ -46,17 +47,17 @@ fn replaced(
     plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
-/// An operator whose panics are errors.
+/// An operator whose panics are errors, and whose errors are clear.
 #[derive(Debug)]
-struct Caught(Arc<dyn ExecutionPlan>);
+struct Clear(Arc<dyn ExecutionPlan>);
 
-impl DisplayAs for Caught {
+impl DisplayAs for Clear {
     fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt_as(kind, f)
     }
 }
 
-impl ExecutionPlan for Caught {
+impl ExecutionPlan for Clear {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -95,7 +96,7 @@ impl ExecutionPlan for Caught {
         let caught = stream::unfold(Some(batches), |batches| async move {
             let mut batches = batches?;
             match AssertUnwindSafe(batches.next()).catch_unwind().await {
-                Ok(batch) => Some((batch?, Some(batches))),
+                Ok(batch) => Some((batch?.map_err(between_workers), Some(batches))),
                 Err(panic) => Some((failed(&panic), None)),
             }
         });

@@ -1,0 +1,102 @@
+//! Errors of the connections to workers, and between them.
+
+use std::error::Error;
+
+use datafusion::error::DataFusionError;
+use tonic::{Code, Status};
+use url::Url;
+
+/// What tasks say of a lost connection to another worker. Their errors travel as text.
+const BETWEEN_WORKERS: &str = "a connection between workers was lost";
+
+/// What the engine says if a plan did not arrive in time: the connection is lost or the worker has far too much to do.
+const NO_PLAN: &str = "timed-out while waiting for the plan";
+
+/// How a worker begins to say that it has too many queries.
+pub(crate) const BUSY: &str = "this worker is busy";
+
+/// A worker was lost after the first rows were returned, or again in the second attempt.
+#[derive(Debug, thiserror::Error)]
+#[error("{} was lost while the query ran: {reason}; run the query again", name(worker.as_ref()))]
+pub struct WorkerLost {
+    worker: Option<Url>,
+    // Not a source: the error of the network is not what the statement failed of.
+    reason: String,
+}
+
+fn name(worker: Option<&Url>) -> String {
+    worker.map_or_else(
+        || "a worker".to_owned(),
+        |url| format!("worker {}", url.as_str().trim_end_matches('/')),
+    )
+}
+
+impl WorkerLost {
+    /// Whether a query failed because a worker was lost.
+    #[must_use]
+    pub fn is(error: &DataFusionError) -> bool {
+        let DataFusionError::External(error) = error.find_root() else { return false };
+        error.is::<Self>()
+    }
+
+    /// The error of a query, as a lost worker if it is one of the network.
+    pub(crate) fn or_other(error: DataFusionError, worker: Option<&Url>) -> DataFusionError {
+        if !is_of_network(&error) {
+            return error;
+        }
+        let reason = match status(&error) {
+            Some(status) => status.message().to_owned(),
+            None => error.strip_backtrace(),
+        };
+        DataFusionError::External(Box::new(Self { worker: worker.cloned(), reason }))
+    }
+}
+
+/// The error of a task. A lost connection to another worker is told from the errors of operators by its text.
+pub(crate) fn between_workers(error: DataFusionError) -> DataFusionError {
+    match status(&error).is_some_and(is_lost) || is_of_transport(&error) {
+        true => {
+            DataFusionError::Execution(format!("{BETWEEN_WORKERS}: {}", error.strip_backtrace()))
+        }
+        false => error,
+    }
+}
+
+/// Whether an error came from a connection. Errors of operators travel as what they are.
+pub(crate) fn is_of_network(error: &DataFusionError) -> bool {
+    if status(error).is_some_and(is_lost) || is_of_transport(error) {
+        return true;
+    }
+    let DataFusionError::Execution(text) = error.find_root() else { return false };
+    text.contains(BETWEEN_WORKERS) || text.contains(NO_PLAN)
+}
+
+/// Whether a worker has refused a query because it has too many.
+pub(crate) fn is_busy(error: &DataFusionError) -> bool {
+    status(error).is_some_and(|status| status.message().starts_with(BUSY))
+}
+
+fn is_lost(status: &Status) -> bool {
+    // Others, such as that of a message that is too long, would be the same again.
+    matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
+}
+
+/// The answer of a connection in an error.
+fn status(error: &DataFusionError) -> Option<&Status> {
+    sources(error).find_map(|error| error.downcast_ref())
+}
+
+fn is_of_transport(error: &DataFusionError) -> bool {
+    sources(error).any(|error| error.is::<tonic::transport::Error>())
+}
+
+/// An error, and what it comes from.
+fn sources(error: &DataFusionError) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    let first: &(dyn Error + 'static) = error;
+    std::iter::successors(Some(first), |&error| match error.downcast_ref() {
+        Some(DataFusionError::External(error)) => Some(error.as_ref()),
+        Some(DataFusionError::Shared(error)) => Some(error.as_ref()),
+        Some(DataFusionError::Context(_, error)) => Some(error.as_ref()),
+        _ => error.source(),
+    })
+}

@@ -1,0 +1,182 @@
+//! Workers with connections of their own, each behind a network and above a store that can fail.
+
+use std::sync::Arc;
+
+use coscan_datafusion::CoscanOptions;
+use coscan_distributed::{
+    Cluster, ClusterOptions, Connections, HealthyWorkers, RunningTasks, Security, WorkerOptions,
+    WorkerServer, worker,
+};
+use coscan_runtime::{BufferManager, Options};
+use coscan_storage::stores::{DirectFileStore, Stores};
+use coscan_storage::table::FileOptions;
+use coscan_testing::{Fate, Faults as StoreFaults};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::exec_datafusion_err;
+use datafusion::config::Dialect;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::prelude::SessionContext;
+use futures::TryStreamExt;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use url::Url;
+
+use super::channels::{Channels, Faults, Point};
+use super::proxy::Proxy;
+use crate::data::{ROW_GROUP_ROWS, tpch_session};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The worker ends without a word.
+    Kill,
+    /// The worker neither answers nor closes its connections.
+    Stop,
+    /// All connections to the worker end. New ones work.
+    Cut,
+    /// The worker refuses what it is asked for.
+    Refuse,
+    /// The worker's store fails.
+    Store,
+}
+
+impl Fault {
+    pub(super) const ALL: [Self; 5] =
+        [Self::Kill, Self::Stop, Self::Cut, Self::Refuse, Self::Store];
+}
+
+struct FaultyWorker {
+    url: Url,
+    proxy: Proxy,
+    store: StoreFaults,
+    manager: BufferManager,
+    tasks: RunningTasks,
+    server: CancellationToken,
+}
+
+impl FaultyWorker {
+    fn fail(&self, fault: Fault) -> Option<DataFusionError> {
+        match fault {
+            Fault::Kill => {
+                self.proxy.remove();
+                self.server.cancel();
+            }
+            Fault::Stop => self.proxy.stop(),
+            Fault::Cut => self.proxy.cut(),
+            Fault::Refuse => return Some(exec_datafusion_err!("it is refused on purpose")),
+            Fault::Store => self.store.all(Fate::Fail),
+        }
+        None
+    }
+
+    /// What it holds for queries: tasks, scans, chunks, bytes of operators. A worker that was killed has no memory.
+    fn held(&self) -> (usize, usize, usize, u64) {
+        if self.server.is_cancelled() {
+            return (0, 0, 0, 0);
+        }
+        let report = self.manager.report();
+        (self.tasks.count(), report.scans, report.chunks_in_use, report.operator_bytes)
+    }
+}
+
+/// Three workers, and a coordinator that is none of them.
+pub(super) struct FaultyCluster {
+    workers: Arc<Vec<FaultyWorker>>,
+    cluster: Cluster,
+    faults: Faults,
+    pub(super) session: SessionContext,
+    _servers: Vec<DropGuard>,
+}
+
+fn coscan(store: &StoreFaults) -> CoscanOptions {
+    let manager = BufferManager::new(Options::with_memory_bytes(256 << 20)).unwrap();
+    let stores = Stores::new();
+    let files = store.around(Arc::new(DirectFileStore::default()));
+    stores.register(&Url::parse("file:///").unwrap(), files);
+    let options = FileOptions { chunk_rows: ROW_GROUP_ROWS, ..FileOptions::default() };
+    let coscan = CoscanOptions::new(&manager).with_stores(stores).with_table_options(options);
+    coscan.with_direct_bytes_max(0)
+}
+
+impl FaultyCluster {
+    pub(super) async fn start() -> Self {
+        let faults = Faults::default();
+        let connections = || Arc::new(Connections::new(Security::None));
+        let (mut workers, mut servers) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            let store = StoreFaults::default();
+            let options = coscan(&store);
+            let manager = options.manager().clone();
+            let channels =
+                Channels { connections: connections(), faults: faults.clone(), is_worker: true };
+            let worker = worker(WorkerOptions {
+                coscan: options,
+                channels: Arc::new(channels),
+                register_functions: Arc::new(|_| Ok(())),
+                stores: vec![Url::parse("file:///").unwrap()].into(),
+            });
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let proxy = Proxy::start(listener.local_addr().unwrap()).await;
+            let url = Url::parse(&format!("http://{}", proxy.address)).unwrap();
+            let server = WorkerServer::new(worker, Security::None, 16);
+            let (tasks, stopped) = (server.tasks(), CancellationToken::new());
+            tokio::spawn(server.serve(listener, CancellationToken::new(), stopped.clone()));
+            servers.push(stopped.clone().drop_guard());
+            workers.push(FaultyWorker { url, proxy, store, manager, tasks, server: stopped });
+        }
+        let connections = connections();
+        let urls = workers.iter().map(|worker| worker.url.clone());
+        let healthy = Arc::new(HealthyWorkers::new(Arc::clone(&connections), urls));
+        healthy.ask_all().await;
+        let channels = Channels { connections, faults: faults.clone(), is_worker: false };
+        let options = ClusterOptions { divided_bytes_min: 0, ..ClusterOptions::default() };
+        let cluster = Cluster::new(options, healthy, Arc::new(channels));
+        let session = tpch_session(4, Some(&coscan(&StoreFaults::default()))).await;
+        Self { workers: Arc::new(workers), cluster, faults, session, _servers: servers }
+    }
+
+    /// Makes a worker fail at the `place`-th time that a point is passed, or any point.
+    pub(super) fn arm(&self, point: Option<Point>, place: usize, fault: Fault) {
+        let workers = Arc::clone(&self.workers);
+        let happens = move |url: &Url| {
+            let worker = workers.iter().find(|worker| worker.url == *url);
+            worker.expect("one of them").fail(fault)
+        };
+        self.faults.arm(point, place, Box::new(happens));
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.faults.has_happened()
+    }
+
+    pub(super) async fn query(&self, sql: &str) -> Result<Vec<RecordBatch>> {
+        let state = self.session.state();
+        let statement = state.sql_to_statement(sql, &Dialect::Generic)?;
+        let statement = state.statement_to_plan(statement).await?;
+        let context = |state: &_| TaskContext::from(state);
+        self.cluster.execute(&state, &statement, None, &context).await?.try_collect().await
+    }
+
+    /// Waits until no worker holds anything for queries.
+    pub(super) async fn hold_nothing(&self) {
+        for worker in self.workers.iter() {
+            while worker.held() != (0, 0, 0, 0) {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        }
+    }
+
+    /// What each worker holds for queries.
+    pub(super) fn held(&self) -> Vec<(usize, usize, usize, u64)> {
+        self.workers.iter().map(FaultyWorker::held).collect()
+    }
+
+    /// Lets everything work again, but for workers that were killed.
+    pub(super) fn heal(&self) {
+        for worker in self.workers.iter() {
+            worker.proxy.go_on();
+            worker.store.all(Fate::Answer);
+        }
+    }
+}
