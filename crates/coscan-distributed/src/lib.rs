@@ -2,7 +2,7 @@
 //! each worker with one buffer manager for the queries of all coordinators.
 //!
 //! A coordinator plans a statement ([`Cluster::plan`]) in a session whose operators can all be sent (`planning`; `sendable`
-//! has the list of operators). The leaves of the plan become one [`TaskScan`] for each task, with the row groups that
+//! has the list of operators). The leaves of the plan become one [`TaskScan`] for each task (`scan_tasks`), with the row groups that
 //! its worker owns (`ownership`), and travel in their own form (`codec`, `wire`). `execution` starts it, and starts it again
 //! if a worker is lost (`failure`, `worker_lost`) before the first rows. What cannot be distributed has a reason (`not_distributed`).
 //!
@@ -15,8 +15,10 @@ mod execution;
 mod failure;
 mod network;
 mod not_distributed;
+mod options;
 mod ownership;
 mod planning;
+mod scan_tasks;
 mod sendable;
 mod session_header;
 mod task_errors;
@@ -27,7 +29,8 @@ mod worker_lost;
 
 pub use network::{Connections, Health, HealthyWorkers, RunningTasks, Security, WorkerServer};
 pub use not_distributed::NotDistributed;
-pub use planning::{Cluster, ClusterOptions, DistributedPlan, WorkerList};
+pub use options::ClusterOptions;
+pub use planning::{Cluster, DistributedPlan, WorkerList};
 pub use task_scan::TaskScan;
 pub use worker::{RegisterFunctions, WorkerOptions, worker};
 pub use worker_lost::WorkerLost;

@@ -51,6 +51,11 @@ impl fmt::Display for NotDistributed {
 impl Error for NotDistributed {}
 
 impl NotDistributed {
+    /// The reason as an error of planning.
+    pub(crate) fn into_error(self) -> DataFusionError {
+        DataFusionError::External(Box::new(self))
+    }
+
     /// The reason in an error of planning, if it is one.
     #[must_use]
     pub fn of(error: &DataFusionError) -> Option<&Self> {

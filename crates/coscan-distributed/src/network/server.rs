@@ -1,6 +1,7 @@
 //! The server of a worker.
 
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -199,9 +200,13 @@ where
             }
             false => None,
         };
-        let answered = self.service.call(request);
+        let answered = AssertUnwindSafe(self.service.call(request)).catch_unwind();
         async move {
-            let response = answered.await?;
+            let response = match answered.await {
+                Ok(response) => response?,
+                // Otherwise the coordinator would take this worker for lost.
+                Err(_) => return Ok(Status::internal("the plan is malformed").into_http()),
+            };
             let Some(_task) = task else { return Ok(response) };
             Ok(response.map(|body| Body::new(TaskBody { body, _task })))
         }

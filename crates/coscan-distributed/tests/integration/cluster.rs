@@ -27,6 +27,7 @@ use crate::data::ROW_GROUP_ROWS;
 
 /// A worker of a test.
 pub(crate) struct TestWorker {
+    pub(crate) manager: BufferManager,
     /// What it has read from the store.
     pub(crate) reads: Arc<StoreMetrics>,
 }
@@ -76,13 +77,9 @@ impl TestCluster {
         let mut workers = Vec::new();
         for index in 0..options.workers {
             let (coscan, reads) = coscan(options);
-            workers.push(TestWorker { reads });
-            let worker = worker(WorkerOptions {
-                coscan,
-                channels: Arc::new(channels.clone()),
-                register_functions: Arc::new(register_functions),
-                stores: vec![Url::parse(&options.readable).unwrap()].into(),
-            });
+            workers.push(TestWorker { manager: coscan.manager().clone(), reads });
+            let connected = Arc::new(channels.clone());
+            let worker = worker_of(options, coscan, connected, register_functions);
             channels.connect(url(index), worker);
         }
         let names: Vec<_> = (0..options.workers).map(url).collect();
@@ -130,8 +127,30 @@ impl TestCluster {
     }
 }
 
+/// A worker that is connected to others by `channels`.
+pub(crate) fn test_worker(
+    options: &TestOptions,
+    channels: Arc<dyn ChannelResolver + Send + Sync>,
+) -> Worker {
+    worker_of(options, coscan(options).0, channels, |_| Ok(()))
+}
+
+fn worker_of(
+    options: &TestOptions,
+    coscan: CoscanOptions,
+    channels: Arc<dyn ChannelResolver + Send + Sync>,
+    register_functions: fn(&mut SessionState) -> Result<()>,
+) -> Worker {
+    worker(WorkerOptions {
+        coscan,
+        channels,
+        register_functions: Arc::new(register_functions),
+        stores: vec![Url::parse(&options.readable).unwrap()].into(),
+    })
+}
+
 /// A manager, and what is read through it.
-fn coscan(options: &TestOptions) -> (CoscanOptions, Arc<StoreMetrics>) {
+pub(crate) fn coscan(options: &TestOptions) -> (CoscanOptions, Arc<StoreMetrics>) {
     let manager = BufferManager::new(options.manager.clone()).unwrap();
     let reads = StoreMetrics::with_log();
     let store = MeteredStore::new(Arc::new(DirectFileStore::default()), Arc::clone(&reads));

@@ -40,6 +40,16 @@ pub(crate) fn tpch_tables() -> &'static Path {
     data.path()
 }
 
+/// The stored bytes of the largest row group of all tables.
+pub(crate) fn row_group_bytes_max() -> u64 {
+    let groups = TABLES.iter().flat_map(|name| {
+        let file = File::open(tpch_tables().join(format!("{name}.parquet"))).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+        reader.metadata().row_groups().to_vec()
+    });
+    groups.map(|group| group.compressed_size() as u64).max().unwrap()
+}
+
 /// The names of the tables of TPC-H.
 pub(crate) const TABLES: [&str; 8] =
     ["lineitem", "orders", "customer", "part", "partsupp", "supplier", "nation", "region"];

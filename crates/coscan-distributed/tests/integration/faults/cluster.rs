@@ -83,7 +83,8 @@ impl FaultyWorker {
 /// Three workers, and a coordinator that is none of them.
 pub(super) struct FaultyCluster {
     workers: Arc<Vec<FaultyWorker>>,
-    cluster: Cluster,
+    options: ClusterOptions,
+    pub(super) coordinator: Cluster,
     faults: Faults,
     pub(super) session: SessionContext,
     _servers: Vec<DropGuard>,
@@ -99,19 +100,37 @@ fn coscan(store: &StoreFaults) -> CoscanOptions {
     coscan.with_direct_bytes_max(0)
 }
 
+async fn coordinator(
+    workers: &[FaultyWorker],
+    options: &ClusterOptions,
+    faults: &Faults,
+) -> Cluster {
+    let connections = Arc::new(Connections::new(Security::None));
+    let urls = workers.iter().map(|worker| worker.url.clone());
+    let healthy = Arc::new(HealthyWorkers::new(Arc::clone(&connections), urls));
+    healthy.ask_all().await;
+    let channels = Channels { connections, faults: faults.clone(), is_worker: false };
+    Cluster::new(options.clone(), healthy, Arc::new(channels))
+}
+
 impl FaultyCluster {
     pub(super) async fn start() -> Self {
+        Self::start_with(ClusterOptions::default()).await
+    }
+
+    /// All scans are divided, whatever the options say.
+    pub(super) async fn start_with(options: ClusterOptions) -> Self {
+        let options = ClusterOptions { divided_bytes_min: 0, ..options };
         let faults = Faults::default();
-        let connections = || Arc::new(Connections::new(Security::None));
         let (mut workers, mut servers) = (Vec::new(), Vec::new());
         for _ in 0..3 {
             let store = StoreFaults::default();
-            let options = coscan(&store);
-            let manager = options.manager().clone();
-            let channels =
-                Channels { connections: connections(), faults: faults.clone(), is_worker: true };
+            let coscan = coscan(&store);
+            let manager = coscan.manager().clone();
+            let connections = Arc::new(Connections::new(Security::None));
+            let channels = Channels { connections, faults: faults.clone(), is_worker: true };
             let worker = worker(WorkerOptions {
-                coscan: options,
+                coscan,
                 channels: Arc::new(channels),
                 register_functions: Arc::new(|_| Ok(())),
                 stores: vec![Url::parse("file:///").unwrap()].into(),
@@ -119,21 +138,27 @@ impl FaultyCluster {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let proxy = Proxy::start(listener.local_addr().unwrap()).await;
             let url = Url::parse(&format!("http://{}", proxy.address)).unwrap();
-            let server = WorkerServer::new(worker, Security::None, 16);
+            let server = WorkerServer::new(worker, Security::None, options.queries_max);
             let (tasks, stopped) = (server.tasks(), CancellationToken::new());
             tokio::spawn(server.serve(listener, CancellationToken::new(), stopped.clone()));
             servers.push(stopped.clone().drop_guard());
             workers.push(FaultyWorker { url, proxy, store, manager, tasks, server: stopped });
         }
-        let connections = connections();
-        let urls = workers.iter().map(|worker| worker.url.clone());
-        let healthy = Arc::new(HealthyWorkers::new(Arc::clone(&connections), urls));
-        healthy.ask_all().await;
-        let channels = Channels { connections, faults: faults.clone(), is_worker: false };
-        let options = ClusterOptions { divided_bytes_min: 0, ..ClusterOptions::default() };
-        let cluster = Cluster::new(options, healthy, Arc::new(channels));
+        let coordinator = coordinator(&workers, &options, &faults).await;
         let session = tpch_session(4, Some(&coscan(&StoreFaults::default()))).await;
-        Self { workers: Arc::new(workers), cluster, faults, session, _servers: servers }
+        Self {
+            workers: Arc::new(workers),
+            options,
+            coordinator,
+            faults,
+            session,
+            _servers: servers,
+        }
+    }
+
+    /// One more coordinator of the same workers.
+    pub(super) async fn another_coordinator(&self) -> Cluster {
+        coordinator(&self.workers, &self.options, &self.faults).await
     }
 
     /// Makes a worker fail at the `place`-th time that a point is passed, or any point.
@@ -151,11 +176,20 @@ impl FaultyCluster {
     }
 
     pub(super) async fn query(&self, sql: &str) -> Result<Vec<RecordBatch>> {
+        self.query_of(&self.coordinator, sql).await
+    }
+
+    /// The rows of a query of a coordinator.
+    pub(super) async fn query_of(
+        &self,
+        coordinator: &Cluster,
+        sql: &str,
+    ) -> Result<Vec<RecordBatch>> {
         let state = self.session.state();
         let statement = state.sql_to_statement(sql, &Dialect::Generic)?;
         let statement = state.statement_to_plan(statement).await?;
         let context = |state: &_| TaskContext::from(state);
-        self.cluster.execute(&state, &statement, None, &context).await?.try_collect().await
+        coordinator.execute(&state, &statement, None, &context).await?.try_collect().await
     }
 
     /// Waits until no worker holds anything for queries.
@@ -170,6 +204,13 @@ impl FaultyCluster {
     /// What each worker holds for queries.
     pub(super) fn held(&self) -> Vec<(usize, usize, usize, u64)> {
         self.workers.iter().map(FaultyWorker::held).collect()
+    }
+
+    /// Holds up all reads of the workers, or lets them through.
+    pub(super) fn hold_up_reads(&self, hold_up: bool) {
+        for worker in self.workers.iter() {
+            if hold_up { worker.store.close() } else { worker.store.open() }
+        }
     }
 
     /// Lets everything work again, but for workers that were killed.

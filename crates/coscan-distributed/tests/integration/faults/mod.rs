@@ -1,6 +1,7 @@
 //! Faults of workers at each point of a query: the answer is right, or an error says what has happened, and afterwards no
 //! worker holds anything.
 
+mod busy;
 mod channels;
 mod cluster;
 mod proxy;

@@ -1,0 +1,57 @@
+//! How statements are divided, and among which workers: extensions of the session that plans one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::WorkerResolver;
+use url::Url;
+
+/// How statements are divided.
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// Scans of at least this many stored bytes are divided among all workers. Smaller ones are executed by one. The
+    /// default is 64 MB.
+    pub divided_bytes_min: u64,
+    /// The number of distributed queries that each worker executes at the same time. The default is 16.
+    pub queries_max: usize,
+    /// The time that a query waits for workers that have too many. The default is a minute.
+    pub busy_max: Duration,
+    /// The functions that workers know by their names, if not those of the engine. Queries that call others are not
+    /// distributed.
+    pub functions: Option<Arc<HashMap<String, Arc<ScalarUDF>>>>,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> Self {
+        Self {
+            divided_bytes_min: 64_000_000,
+            queries_max: 16,
+            busy_max: Duration::from_secs(60),
+            functions: None,
+        }
+    }
+}
+
+/// The workers of one statement. They stay the same while it is planned and executed.
+#[derive(Debug)]
+pub(crate) struct Workers(pub(crate) Vec<Url>);
+
+impl WorkerResolver for Workers {
+    fn get_urls(&self) -> Result<Vec<Url>> {
+        Ok(self.0.clone())
+    }
+}
+
+/// The workers of the statement that a session plans.
+pub(crate) fn workers_of(config: &SessionConfig) -> Arc<Workers> {
+    config.get_extension::<Workers>().expect("the session of a statement has its workers")
+}
+
+/// How the statement that a session plans is divided.
+pub(crate) fn options_of(config: &SessionConfig) -> Arc<ClusterOptions> {
+    config.get_extension::<ClusterOptions>().unwrap_or_default()
+}
