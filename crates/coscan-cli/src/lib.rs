@@ -4,7 +4,7 @@
 mod bench;
 #[cfg(feature = "server")]
 mod child;
-#[cfg(feature = "server")]
+#[cfg(feature = "distributed")]
 mod cluster;
 mod compare;
 mod data;
@@ -23,7 +23,7 @@ mod sql;
 mod table_argument;
 #[cfg(feature = "server")]
 mod user;
-#[cfg(not(feature = "server"))]
+#[cfg(not(feature = "distributed"))]
 mod without_server;
 
 use std::ffi::OsString;
@@ -68,7 +68,7 @@ enum Command {
     User(user::User),
     #[cfg(feature = "server")]
     Ring(ring::Ring),
-    #[cfg(feature = "server")]
+    #[cfg(feature = "distributed")]
     Cluster(cluster::Cluster),
     #[cfg(not(feature = "server"))]
     Serve(without_server::WithoutServer),
@@ -76,7 +76,7 @@ enum Command {
     User(without_server::WithoutServer),
     #[cfg(not(feature = "server"))]
     Ring(without_server::WithoutServer),
-    #[cfg(not(feature = "server"))]
+    #[cfg(not(feature = "distributed"))]
     Cluster(without_server::WithoutServer),
     Bench(bench::Bench),
     Sim(sim::Sim),
@@ -128,13 +128,14 @@ fn execute(command: Command) -> Result<Exit, Failure> {
             Command::User(user) => user.run(),
             #[cfg(feature = "server")]
             Command::Ring(ring) => ring.run().await,
-            #[cfg(feature = "server")]
+            #[cfg(feature = "distributed")]
             Command::Cluster(cluster) => cluster.run().await,
             #[cfg(not(feature = "server"))]
-            Command::Serve(without)
-            | Command::User(without)
-            | Command::Ring(without)
-            | Command::Cluster(without) => without.run(),
+            Command::Serve(without) | Command::User(without) | Command::Ring(without) => {
+                without.run()
+            }
+            #[cfg(not(feature = "distributed"))]
+            Command::Cluster(without) => without.run(),
             Command::Bench(bench) => bench.run().await,
             Command::Sim(sim) => sim.run().await,
         }

@@ -24,6 +24,8 @@ pub enum NotDistributed {
     Function(String),
     /// The plan, or an expression in it, is nested more deeply than plans that are sent can be.
     TooDeep,
+    /// The engine has no plan for several workers.
+    NoPlan(String),
     /// A scan cannot be divided.
     Scan(NotDivisible),
 }
@@ -43,6 +45,7 @@ impl fmt::Display for NotDistributed {
             Self::Operator(name) => write!(f, "workers do not execute {name}"),
             Self::Function(name) => write!(f, "workers do not evaluate {name}()"),
             Self::TooDeep => f.write_str("it is nested too deeply"),
+            Self::NoPlan(reason) => write!(f, "there is no plan for several workers: {reason}"),
             Self::Scan(reason) => write!(f, "{reason}"),
         }
     }

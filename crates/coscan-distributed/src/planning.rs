@@ -82,7 +82,7 @@ impl Cluster {
     /// Plans a statement of a session with coscan, which is not optimized yet.
     ///
     /// # Errors
-    /// [`NotDistributed`] if its server should execute it alone; otherwise as the planner of the session.
+    /// [`NotDistributed`] if its server should execute it alone, also if it is wrong.
     pub async fn plan(
         &self,
         session: &SessionState,
@@ -102,7 +102,14 @@ impl Cluster {
     ) -> Result<DistributedPlan> {
         let failure = FirstFailure::default();
         let session = self.session(session, query, lost, failure.clone())?;
-        let plan = session.create_physical_plan(statement).await?;
+        // The server plans it again by itself. If that fails as well, the error is that of the statement.
+        let plan =
+            session.create_physical_plan(statement).await.map_err(
+                |error| match NotDistributed::of(&error) {
+                    Some(_) => error,
+                    None => NotDistributed::NoPlan(error.strip_backtrace()).into_error(),
+                },
+            )?;
         if !plan.exists(|plan| Ok(plan.is::<DistributedExec>()))? {
             return Err(NotDistributed::OneTask.into_error());
         }

@@ -112,6 +112,13 @@ impl TestCluster {
 }
 
 impl TestCluster {
+    /// Whether workers execute a query.
+    pub(crate) async fn distributes(&self, session: &SessionContext, sql: &str) -> bool {
+        let state = session.state();
+        let Ok(statement) = state.create_logical_plan(sql).await else { return false };
+        self.cluster.plan(&state, &statement, None).await.is_ok()
+    }
+
     /// The rows of a query over the workers, or of its coordinator if it is not to be distributed.
     pub(crate) async fn query_anywhere(
         &self,

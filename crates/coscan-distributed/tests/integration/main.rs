@@ -8,6 +8,13 @@ mod faults;
 mod hostile;
 mod interleavings;
 mod memory;
+mod random_queries;
 mod settings;
 mod sharing;
+mod sql;
 mod tpch;
+
+/// Help of the tests of coscan-datafusion, whose SQL suite and random queries are executed here over workers.
+#[path = "../../../coscan-datafusion/tests/integration/support/mod.rs"]
+#[allow(dead_code, reason = "not all of it is for these tests")]
+mod support;

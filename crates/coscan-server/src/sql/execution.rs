@@ -36,15 +36,19 @@ pub(super) enum Division {
 
 impl SqlService {
     /// Who executes the queries of a session.
+    #[cfg(feature = "distributed")]
     pub(super) fn division(&self, session: &Session) -> Division {
-        #[cfg(feature = "distributed")]
-        return match (session.settings().distribution(), self.cluster()) {
+        match (session.settings().distribution(), self.cluster()) {
             (Distribution::Off, _) => Division::Alone,
             (Distribution::On, Some(cluster)) => Division::Workers(cluster.clone()),
             (Distribution::Retry, Some(cluster)) => Division::WorkersIfNeeded(cluster.clone()),
             (Distribution::On | Distribution::Retry, None) => Division::WithoutWorkers,
-        };
-        #[cfg(not(feature = "distributed"))]
+        }
+    }
+
+    /// Who executes the queries of a session.
+    #[cfg(not(feature = "distributed"))]
+    pub(super) fn division(&self, _: &Session) -> Division {
         Division::Alone
     }
 }

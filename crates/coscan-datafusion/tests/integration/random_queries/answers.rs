@@ -31,9 +31,14 @@ impl Answer {
         let frame = context.sql(sql).await?;
         let fields = frame.schema().fields();
         let types = fields.iter().map(|field| field.data_type().clone()).collect();
+        Self::of_batches(types, &frame.collect().await?)
+    }
+
+    /// The answer that these batches are.
+    pub(crate) fn of_batches(types: Vec<DataType>, batches: &[RecordBatch]) -> Result<Self> {
         let mut rows = Vec::new();
-        for batch in frame.collect().await? {
-            push_rows(&batch, &mut rows)?;
+        for batch in batches {
+            push_rows(batch, &mut rows)?;
         }
         Ok(Self { types, rows })
     }

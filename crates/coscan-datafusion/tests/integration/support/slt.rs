@@ -70,16 +70,27 @@ pub(crate) fn rows(batches: &[RecordBatch]) -> Result<Vec<String>> {
 
 /// Runs a file on an engine, and panics at the first result that is not as expected.
 pub(crate) async fn run_file(path: &Path, engine: &str, context: &SessionContext, data: &Path) {
+    let run_statement = async |sql: &str| match engine {
+        "one-by-one" => run_one_by_one(context, sql).await,
+        _ => run(context, sql).await,
+    };
+    run_file_with(path, engine, run_statement, data).await;
+}
+
+/// Does the same as [`run_file`], with a function that runs a statement and returns its rows as text.
+pub(crate) async fn run_file_with(
+    path: &Path,
+    engine: &str,
+    run_statement: impl AsyncFn(&str) -> Result<Vec<String>>,
+    data: &Path,
+) {
     let updates = engine == "plain" && std::env::var_os("COSCAN_SLT_UPDATE").is_some();
     let text = std::fs::read_to_string(path).unwrap();
     let mut records = parse(&text);
     for record in records.iter_mut().filter(|record| record.is_for(engine)) {
         let place = format!("{}:{} on {engine}", path.display(), record.line);
         let sql = record.sql.replace("$DATA", &data.display().to_string());
-        let result = match engine {
-            "one-by-one" => run_one_by_one(context, &sql).await,
-            _ => run(context, &sql).await,
-        };
+        let result = run_statement(&sql).await;
         if let Some(wanted) = record.directive().strip_prefix("statement error") {
             let error = result.expect_err(&place).to_string();
             assert!(error.contains(wanted.trim()), "{place}: {error}");
