@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
-use datafusion::common::resources_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{Explain, LogicalPlan};
@@ -12,12 +11,13 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_distributed::display_plan_ascii;
 use futures::{StreamExt, stream};
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use crate::planning::{Cluster, DistributedPlan};
-use crate::worker_lost::{WorkerLost, is_busy, is_of_network};
+use crate::network_errors::{WorkerLost, WorkersBusy, is_busy, is_memory_short, is_of_network};
+use crate::planning::{Cluster, DistributedPlan, QUERIES_MAX};
 
-/// The time in which the other workers are asked whether they are there, if it is known who was lost.
+/// The most time to refresh the list of workers when the lost one is known.
 const REFRESH_MAX: Duration = Duration::from_secs(1);
 
 /// The least time until workers that are busy are asked again.
@@ -26,7 +26,8 @@ const BUSY_WAIT_MIN: Duration = Duration::from_millis(50);
 impl Cluster {
     /// Executes a statement of a session with coscan on the workers, and returns once its first rows have come. If a worker
     /// is lost before that, the statement is planned and executed once more, on the others. While workers have too many
-    /// queries, it waits.
+    /// queries, it waits. If there was no memory for it beside other queries of this coordinator, it is executed once more,
+    /// without them.
     /// `context` makes the context of a session to execute its plan in. EXPLAIN shows the stages and the owners.
     ///
     /// # Errors
@@ -42,12 +43,11 @@ impl Cluster {
         if let LogicalPlan::Explain(explain) = statement {
             return self.explain(session, explain).await;
         }
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(|error| DataFusionError::External(error.into()))?;
-        let patience = Instant::now() + self.options.busy_max;
-        let mut lost = Vec::new();
-        let mut is_retry = false;
+        let mut permit = self.permits(1).await?;
+        let deadline = Instant::now() + self.options.busy_timeout;
+        let (mut lost, mut is_retry, mut is_alone) = (Vec::new(), false, false);
         loop {
+            let had_company = self.has_company();
             let planned = self.plan_without(session, statement, query.clone(), &lost).await?;
             let failure = planned.failure.clone();
             let context = context(&planned.session);
@@ -55,36 +55,60 @@ impl Cluster {
                 Ok(rows) => {
                     let schema = rows.schema();
                     let rows = rows.map(move |batch| {
-                        let _until_the_last_row = &place;
+                        let _until_the_last_row = &permit;
                         batch.map_err(|error| WorkerLost::or_other(error, failure.worker()))
                     });
                     return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
                 }
-                Err(error) if is_busy(&error) => match Instant::now() < patience {
+                Err(error) if is_busy(&error) => match Instant::now() < deadline {
                     true => tokio::time::sleep(busy_wait()).await,
-                    false => return Err(self.busy()),
+                    false => {
+                        let waited = self.options.busy_timeout;
+                        return Err(DataFusionError::External(Box::new(WorkersBusy { waited })));
+                    }
                 },
                 Err(error) if is_of_network(&error) && !is_retry => {
                     log::warn!("a query is executed again, since a worker was lost: {error}");
                     is_retry = true;
                     lost.extend(failure.worker().cloned());
-                    // Others that are lost as well may keep it waiting, although the one is known.
                     let refreshed = self.workers.refresh();
                     match lost.is_empty() {
                         true => refreshed.await,
+                        // Others may be lost as well, and take their time to be noticed.
                         false => drop(tokio::time::timeout(REFRESH_MAX, refreshed).await),
                     }
+                }
+                Err(error)
+                    if is_memory_short(&error)
+                        && !is_alone
+                        && (had_company || self.has_company()) =>
+                {
+                    log::info!("a query waits to be executed alone, since memory was short");
+                    is_alone = true;
+                    drop(permit);
+                    // Not for ever: queries that come later wait behind this one.
+                    let all = self.permits(self.queries_max());
+                    let all = tokio::time::timeout(self.options.busy_timeout, all).await;
+                    permit = all.map_err(|_| error)??;
                 }
                 Err(error) => return Err(WorkerLost::or_other(error, failure.worker())),
             }
         }
     }
 
-    fn busy(&self) -> DataFusionError {
-        let seconds = self.options.busy_max.as_secs();
-        resources_datafusion_err!(
-            "the workers have had too many queries for {seconds} s; run the query later, or raise workers.queries_max"
-        )
+    /// Waits until this coordinator may execute queries over the workers.
+    async fn permits(&self, count: u32) -> Result<OwnedSemaphorePermit> {
+        let permits = Arc::clone(&self.permits).acquire_many_owned(count).await;
+        permits.map_err(|error| DataFusionError::External(error.into()))
+    }
+
+    /// Whether other queries of this coordinator have permits.
+    fn has_company(&self) -> bool {
+        self.permits.available_permits() + 1 < self.queries_max() as usize
+    }
+
+    fn queries_max(&self) -> u32 {
+        u32::try_from(self.options.queries_max).unwrap_or(u32::MAX).clamp(1, QUERIES_MAX)
     }
 
     async fn explain(

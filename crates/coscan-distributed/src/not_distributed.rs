@@ -36,7 +36,7 @@ impl fmt::Display for NotDistributed {
         match self {
             Self::NoMembers => f.write_str("this server has no workers; name them in workers.members"),
             Self::NoWorkers => {
-                f.write_str("no worker answers with the version of this server; its log says why")
+                f.write_str("no worker answers with the version of this server; see system.workers")
             }
             Self::NoSharedTable => f.write_str("it reads no shared table"),
             Self::OneTask => f.write_str(

@@ -19,9 +19,9 @@ pub struct ClusterOptions {
     /// The number of distributed queries that each worker executes at the same time. The default is 16.
     pub queries_max: usize,
     /// The time that a query waits for workers that have too many. The default is a minute.
-    pub busy_max: Duration,
-    /// The functions that workers know by their names, if not those of the engine. Queries that call others are not
-    /// distributed.
+    pub busy_timeout: Duration,
+    /// The scalar functions that workers know, by name. Queries that call others are not distributed. `None`: functions are not
+    /// checked.
     pub functions: Option<Arc<HashMap<String, Arc<ScalarUDF>>>>,
 }
 
@@ -30,7 +30,7 @@ impl Default for ClusterOptions {
         Self {
             divided_bytes_min: 64_000_000,
             queries_max: 16,
-            busy_max: Duration::from_secs(60),
+            busy_timeout: Duration::from_secs(60),
             functions: None,
         }
     }

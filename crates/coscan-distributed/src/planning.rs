@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use coscan_datafusion::{CoscanOptions, for_workers};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::TreeNode;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
@@ -20,16 +20,20 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use crate::codec::TaskScanCodec;
-use crate::failure::{FirstFailure, WatchedChannels};
 use crate::not_distributed::NotDistributed;
 use crate::options::{ClusterOptions, Workers, options_of, workers_of};
 use crate::scan_tasks::{desired_tasks, divide, route_to_owners};
 use crate::sendable::{KnownFunctions, check_sendable};
 use crate::session_header::SessionHeader;
+use crate::watched_channels::{FirstFailure, WatchedChannels};
+use crate::window_order::check_windows;
 
 /// The least and the most bytes that wait on a connection between two workers. The engine takes them whether or not there is
 /// memory.
 const BUFFER_BYTES: (u64, u64) = (1 << 20, 16 << 20);
+
+/// The most queries that a coordinator executes at once, whatever its options say.
+pub(crate) const QUERIES_MAX: u32 = 1 << 20;
 
 /// The workers of a cluster that can be given tasks.
 #[async_trait]
@@ -43,8 +47,8 @@ pub trait WorkerList: WorkerResolver {
 pub struct Cluster {
     pub(crate) workers: Arc<dyn WorkerList>,
     pub(crate) options: ClusterOptions,
-    /// Places for queries of this coordinator, so that they do not compete for those of the workers.
-    pub(crate) places: Arc<Semaphore>,
+    /// Limits the queries that this coordinator executes at once, so that its own do not make workers busy.
+    pub(crate) permits: Arc<Semaphore>,
     channels: Arc<dyn ChannelResolver + Send + Sync>,
 }
 
@@ -75,14 +79,15 @@ impl Cluster {
         workers: Arc<dyn WorkerList>,
         channels: Arc<dyn ChannelResolver + Send + Sync>,
     ) -> Self {
-        let places = Arc::new(Semaphore::new(options.queries_max));
-        Self { options, workers, places, channels }
+        let permits = Semaphore::new(options.queries_max.clamp(1, QUERIES_MAX as usize));
+        Self { options, workers, permits: Arc::new(permits), channels }
     }
 
     /// Plans a statement of a session with coscan, which is not optimized yet.
     ///
     /// # Errors
-    /// [`NotDistributed`] if its server should execute it alone, also if it is wrong.
+    /// [`NotDistributed`] if the coordinator should execute the statement itself. That includes statements that cannot be planned
+    /// at all.
     pub async fn plan(
         &self,
         session: &SessionState,
@@ -102,17 +107,11 @@ impl Cluster {
     ) -> Result<DistributedPlan> {
         let failure = FirstFailure::default();
         let session = self.session(session, query, lost, failure.clone())?;
-        // The server plans it again by itself. If that fails as well, the error is that of the statement.
-        let plan =
-            session.create_physical_plan(statement).await.map_err(
-                |error| match NotDistributed::of(&error) {
-                    Some(_) => error,
-                    None => NotDistributed::NoPlan(error.strip_backtrace()).into_error(),
-                },
-            )?;
+        let plan = session.create_physical_plan(statement).await.map_err(no_plan)?;
         if !plan.exists(|plan| Ok(plan.is::<DistributedExec>()))? {
             return Err(NotDistributed::OneTask.into_error());
         }
+        check_windows(&plan).map_err(no_plan)?;
         let workers = workers_of(session.config()).0.clone();
         Ok(DistributedPlan { plan, session, workers, failure })
     }
@@ -190,5 +189,14 @@ impl QueryPlanner for SendablePlans {
             KnownFunctions { known: options.functions.as_deref(), session: session.config() };
         check_sendable(analyzed.unwrap_or(&plan), &known).map_err(NotDistributed::into_error)?;
         Ok(plan)
+    }
+}
+
+/// The error of planning a statement for workers. The server then plans it for itself: if that fails as well, its error is that of
+/// the statement.
+fn no_plan(error: DataFusionError) -> DataFusionError {
+    match NotDistributed::of(&error) {
+        Some(_) => error,
+        None => NotDistributed::NoPlan(error.strip_backtrace()).into_error(),
     }
 }

@@ -109,7 +109,7 @@ pub(crate) fn check_sendable(
 
 /// The functions that workers know.
 pub(crate) struct KnownFunctions<'a> {
-    /// By name; `None` for those of the engine.
+    /// By name. `None`: functions are not checked.
     pub(crate) known: Option<&'a HashMap<String, Arc<ScalarUDF>>>,
     /// The session, whose settings some of them depend on.
     pub(crate) session: &'a SessionConfig,

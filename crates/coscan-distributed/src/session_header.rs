@@ -18,7 +18,7 @@ use crate::wire::FORMAT;
 /// The name of the header.
 const NAME: &str = "coscan-session";
 
-/// The name of the header with the number of the execution that a task is of, which no other execution has.
+/// The header with the unique id of an execution of a query.
 const EXECUTION: &str = "coscan-execution";
 
 /// The prefix of settings that the engine itself sends.
@@ -30,7 +30,7 @@ pub(crate) struct SessionHeader {
     /// The version of the coordinator: that of coscan, of the engine, and of the form of scans.
     #[prost(string, tag = "1")]
     version: String,
-    /// The query, as the coordinator counts it.
+    /// The coordinator's id of the query.
     #[prost(string, optional, tag = "2")]
     pub(crate) query: Option<String>,
     #[prost(message, repeated, tag = "3")]
@@ -119,7 +119,7 @@ impl SessionHeader {
     }
 }
 
-/// The execution that a task is of, if it is known.
+/// The id of the execution of which a task is part, if it has one.
 pub(crate) fn execution(headers: &HeaderMap) -> Option<Uuid> {
     headers.get(EXECUTION)?.to_str().ok()?.parse().ok()
 }

@@ -23,20 +23,19 @@ use datafusion::physical_plan::{
 use datafusion_distributed::BroadcastExec;
 use futures::{FutureExt, StreamExt, stream};
 
-use crate::worker_lost::between_workers;
+use crate::network_errors::between_workers;
 
-/// The plan of a task whose rows end with an error if an operator panics, and whose errors say it if a connection to another
-/// worker was lost. It has as many operators as before, in the same
-/// places, by which their metrics are found.
+/// Wraps the plan of a task: a panic becomes an error, and a lost connection to another worker is marked in the text of the error.
+/// The number and order of operators stay the same, since their metrics are matched by position.
 pub(crate) fn with_clear_errors(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     // The engine looks for these at the head.
     let is_for_engine = plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>();
     match (is_for_engine, plan.children().as_slice()) {
         (true, [input]) => {
-            let input: Arc<dyn ExecutionPlan> = Arc::new(Clear(Arc::clone(input)));
+            let input: Arc<dyn ExecutionPlan> = Arc::new(ErrorBoundaryExec(Arc::clone(input)));
             replaced(plan, vec![input])
         }
-        _ => Ok(Arc::new(Clear(plan))),
+        _ => Ok(Arc::new(ErrorBoundaryExec(plan))),
     }
 }
 
@@ -47,17 +46,17 @@ fn replaced(
     plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
-/// An operator whose panics are errors, and whose errors are clear.
+/// An operator whose panics and errors a coordinator can understand.
 #[derive(Debug)]
-struct Clear(Arc<dyn ExecutionPlan>);
+struct ErrorBoundaryExec(Arc<dyn ExecutionPlan>);
 
-impl DisplayAs for Clear {
+impl DisplayAs for ErrorBoundaryExec {
     fn fmt_as(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt_as(kind, f)
     }
 }
 
-impl ExecutionPlan for Clear {
+impl ExecutionPlan for ErrorBoundaryExec {
     fn name(&self) -> &str {
         self.0.name()
     }

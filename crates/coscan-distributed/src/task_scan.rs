@@ -24,7 +24,7 @@ use url::Url;
 
 /// Reads the chunks of one task on the worker that owns them.
 ///
-/// It has no manager, so it can be decoded anywhere. When its first partition is polled, it opens the files of its table
+/// Decoding it reads nothing. When its first partition is polled, it opens the files of its table
 /// with the manager of the session that executes it, in the versions that the task names, and becomes a
 /// [`SharedScanExec`] of the chunks of the task.
 #[derive(Debug)]

@@ -96,6 +96,8 @@ fn security_errors(config: &Config) -> Vec<String> {
         errors.push(error.to_string());
     }
     match (&config.users_file, config.insecure) {
+        // A worker that only executes tasks has no clients.
+        (None, false) if config.listen.addresses().next().is_none() => {}
         (None, false) => errors.push(
             "there is no users_file; make one with `coscan user NAME`, or set insecure to let everyone on this \
              machine read all tables"
@@ -159,6 +161,9 @@ mod tests {
         assert!(errors(&config("0.0.0.0:0", true)).iter().any(|e| e.contains("insecure")));
         assert!(errors(&config("127.0.0.1:0", false))[0].contains("users_file"));
         assert!(errors("insecure = true")[0].contains("no address"));
+        let worker =
+            "[workers]\nlisten = '127.0.0.1:0'\nstores = ['/data']\nkey = '/nowhere/cluster.key'";
+        check(&toml::from_str(worker).unwrap()).unwrap();
         let flight = "users_file = '/nowhere'\n[listen]\nflight = '0.0.0.0:0'";
         assert!(errors(flight).iter().any(|e| e.contains("certificate")));
     }

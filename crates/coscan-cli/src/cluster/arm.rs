@@ -17,8 +17,8 @@ use crate::sizes::show_bytes;
 /// The name of a query, and its text.
 pub(super) type Query = (String, String);
 
-/// The name of a query, and its rows as text, sorted.
-type Answer = (String, Vec<String>);
+/// The name of a query, and its rows as text, sorted, or its error.
+type Answer = (String, Result<Vec<String>, String>);
 
 /// An arm, and its runs.
 #[derive(Debug, Serialize)]
@@ -40,6 +40,9 @@ struct Figures {
     store_requests: u64,
     /// The processor time of all servers, in seconds.
     cpu_s: f64,
+    /// The queries that failed, and the first error.
+    failed: usize,
+    error: Option<String>,
     /// The first answer that differs from that of the first run.
     difference: Option<String>,
 }
@@ -76,7 +79,13 @@ impl Arm {
         let total_s = started.elapsed().as_secs_f64();
         let after = servers.counts().await?;
         bar.finish_and_clear();
+        let mut errors = answers.iter().flatten().filter_map(|(name, answer)| {
+            answer.as_ref().err().map(|error| format!("{name}: {error}"))
+        });
+        let error = errors.next();
         let figures = Figures {
+            failed: usize::from(error.is_some()) + errors.count(),
+            error,
             total_s,
             store_bytes: after.store_bytes - before.store_bytes,
             store_requests: after.store_requests - before.store_requests,
@@ -86,6 +95,9 @@ impl Arm {
         right.get_or_insert(answers);
         let read = show_bytes(figures.store_bytes);
         eprintln!("  {name:<18} {total_s:>7.1} s   {read:>8} from the store");
+        if let Some(error) = &figures.error {
+            eprintln!("    {} queries failed; the first: {error}", figures.failed);
+        }
         self.runs.push(figures);
         Ok(())
     }
@@ -105,10 +117,13 @@ impl Arm {
 }
 
 async fn run_stream(servers: &Servers, queries: &[Query]) -> Result<Vec<Answer>, Failure> {
-    let client = servers.client().await?;
+    let mut client = servers.client().await?;
     let mut answers = Vec::new();
     for (name, sql) in queries {
-        let rows = client.query(sql).await.map_err(|error| format!("{name}: {error}"))?;
+        let rows = client.query(sql).await.map_err(|error| error.to_string());
+        if rows.is_err() {
+            client = servers.client().await?;
+        }
         answers.push((name.clone(), rows));
     }
     Ok(answers)
@@ -127,7 +142,8 @@ async fn divided(servers: &Servers, queries: &[Query]) -> Result<usize, Failure>
 
 fn difference(arm: &str, right: &[Vec<Answer>], answers: &[Vec<Answer>]) -> Option<String> {
     let all = right.iter().flatten().zip(answers.iter().flatten());
-    let different = all.into_iter().find(|(right, answer)| right != answer);
+    let mut both = all.filter(|((_, right), (_, answer))| right.is_ok() && answer.is_ok());
+    let different = both.find(|(right, answer)| right != answer);
     different.map(|((name, _), _)| format!("{name} has another answer with {arm}"))
 }
 
@@ -140,6 +156,7 @@ pub(super) fn table(arms: &[Arm]) -> String {
         "processor time [s]",
         "use of processors [%]",
         "queries divided, of 22",
+        "queries that failed",
         "answers as in the first column",
     ];
     let names = Block::new("", "", &[rows.map(str::to_owned).to_vec()], Align::Left);
@@ -153,6 +170,7 @@ pub(super) fn table(arms: &[Arm]) -> String {
             decimal(arm.median(|run| run.cpu_s)),
             decimal(arm.median(in_use)),
             arm.divided.to_string(),
+            arm.median(|run| run.failed).to_string(),
             match (index, arm.difference()) {
                 (0, None) => "-",
                 (_, None) => "yes",

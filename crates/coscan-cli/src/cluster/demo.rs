@@ -41,7 +41,7 @@ pub(super) struct Demo {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
     /// Number of workers
-    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     workers: u16,
     /// Streams at the same time, each of which runs the 22 queries in an order of its own
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -58,7 +58,7 @@ pub(super) struct Demo {
     /// Memory of each worker
     #[arg(long, default_value = "1GB", value_name = "BYTES", value_parser = parse_bytes)]
     memory_bytes: u64,
-    /// Tables of which a query reads less are read by one worker
+    /// Scans of less than this are not divided
     #[arg(long, default_value = "4MB", value_name = "BYTES", value_parser = parse_bytes)]
     divided_bytes_min: u64,
     /// The seed of the queries

@@ -11,7 +11,7 @@ use crate::{Exit, Failure};
 
 /// Queries over several workers, each of which reads its part of every table once for all queries.
 ///
-/// `coscan serve --help` has the settings, docs/cluster.md from what size on workers pay.
+/// `coscan serve --help` lists the settings; docs/cluster.md says when workers pay.
 #[derive(Debug, Args)]
 pub(crate) struct Cluster {
     #[command(subcommand)]

@@ -130,6 +130,7 @@ fn greet(config: &Config, server: &Server) {
     let say = |text: &str| say(config.log.format, text);
     let tables = config.tables.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     match &config.database {
+        None if tables.is_empty() => {}
         None => say(&format!("serves {tables}")),
         Some(path) if tables.is_empty() => say(&format!("serves the database {}", path.display())),
         Some(path) => say(&format!("serves {tables}, and the database {}", path.display())),

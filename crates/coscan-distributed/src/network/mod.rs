@@ -1,14 +1,14 @@
 //! Connections between servers: `connections` to workers, a list of the `healthy` ones, and the `server` of a worker, which
-//! counts what is `running` and frees what has `ended`.
+//! counts `running_tasks` and frees those that have ended (`task_cleanup`).
 
 mod connection;
 mod connections;
-mod ended;
 mod healthy;
-mod running;
+mod running_tasks;
 mod server;
+mod task_cleanup;
 
 pub use connections::{Connections, Security};
 pub use healthy::{Health, HealthyWorkers};
-pub use running::RunningTasks;
+pub use running_tasks::RunningTasks;
 pub use server::WorkerServer;

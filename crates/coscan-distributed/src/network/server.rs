@@ -25,10 +25,10 @@ use uuid::Uuid;
 
 use super::connection::Connection;
 use super::connections::{PING_INTERVAL, PING_TIMEOUT, Security};
-use super::ended::free_ended;
-use super::running::{RunningTasks, TaskBody};
+use super::running_tasks::{RunningTasks, TaskBody};
+use super::task_cleanup::free_ended;
+use crate::network_errors::BUSY;
 use crate::session_header::execution;
-use crate::worker_lost::BUSY;
 
 /// The largest plan that a worker accepts, and the largest batch that it sends, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -56,7 +56,7 @@ impl fmt::Debug for WorkerServer {
 }
 
 impl WorkerServer {
-    /// A server of a worker, which executes at most `queries_max` queries at the same time. Coordinators wait with others.
+    /// A server of a worker, which executes at most `queries_max` queries at the same time. It refuses more, and coordinators try again.
     #[must_use]
     pub fn new(worker: Worker, security: Security, queries_max: usize) -> Self {
         Self { worker, security, tasks: RunningTasks::new(queries_max) }

@@ -66,3 +66,25 @@ async fn joins_on_pools_of_two_chunks_end() {
         assert_eq!(sorted_rows(&rows), right);
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn queries_that_find_no_memory_beside_each_other_are_executed_alone() {
+    let manager = Options::with_memory_bytes(16 << 20);
+    let cluster = TestCluster::start(&TestOptions { manager, ..TestOptions::small(3) });
+    let session = tpch_session(4, Some(&cluster.coordinator)).await;
+    for setting in [
+        "SET datafusion.optimizer.hash_join_single_partition_threshold = 0",
+        "SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 0",
+    ] {
+        session.sql(setting).await.unwrap().collect().await.unwrap();
+    }
+    // The rows of one side are in memory.
+    let sql = "SELECT count(*), max(a.l_comment), max(b.l_comment) FROM lineitem a, lineitem b \
+               WHERE a.l_orderkey = b.l_orderkey AND a.l_linenumber = b.l_linenumber";
+    let right = sorted_rows(&cluster.query(&session, sql).await.unwrap());
+    let joins = try_join_all((0..8).map(|_| cluster.query(&session, sql)));
+    let answers = timeout(HANGS, joins).await.expect("joins keep each other from ending");
+    for rows in answers.unwrap() {
+        assert_eq!(sorted_rows(&rows), right);
+    }
+}

@@ -17,6 +17,8 @@ pub fn from_datafusion(error: DataFusionError) -> QueryError {
         error if is_of_dropped_table(error) => ErrorKind::UnknownTable,
         #[cfg(feature = "distributed")]
         error if coscan_distributed::WorkerLost::is(error) => ErrorKind::WorkerLost,
+        #[cfg(feature = "distributed")]
+        error if coscan_distributed::WorkersBusy::is(error) => ErrorKind::Busy,
         error => kind_of(error),
     };
     let mut text = ErrorText::from(error).to_string();

@@ -111,7 +111,7 @@ async fn explained_alone(
 ) -> Result<SendableRecordBatchStream, DataFusionError> {
     let rows = execute_alone(state, environment, statement).await?;
     Ok(match statement {
-        LogicalPlan::Explain(_) => with_reason(rows, reason),
+        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) => with_reason(rows, reason),
         _ => rows,
     })
 }

@@ -200,6 +200,6 @@ async fn a_stranger_learns_nothing_of_a_worker() {
     let reason = plan.iter().find(|row| row[0] == "distributed_plan").unwrap();
     assert_eq!(
         reason[1],
-        "not distributed: no worker answers with the version of this server; its log says why"
+        "not distributed: no worker answers with the version of this server; see system.workers"
     );
 }

@@ -27,8 +27,8 @@ async fn queries_of_many_coordinators_wait_for_each_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_query_does_not_wait_for_ever() {
-    let busy_max = Duration::from_millis(300);
-    let options = ClusterOptions { queries_max: 1, busy_max, ..ClusterOptions::default() };
+    let busy_timeout = Duration::from_millis(300);
+    let options = ClusterOptions { queries_max: 1, busy_timeout, ..ClusterOptions::default() };
     let cluster = FaultyCluster::start_with(options).await;
     let another = cluster.another_coordinator().await;
     cluster.hold_up_reads(true);

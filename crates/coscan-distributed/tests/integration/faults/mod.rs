@@ -115,3 +115,16 @@ async fn faults_at_random_points() {
         check(None, random.random_range(0..200), fault, &right).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn explain_analyze_ends_without_the_metrics_of_a_task() {
+    let cluster = FaultyCluster::start().await;
+    let sql = format!("EXPLAIN ANALYZE {QUERY}");
+    for fault in [Fault::Refuse, Fault::Cut] {
+        cluster.arm(Some(Point::Metrics), 0, fault);
+        let analyzed = timeout(HANGS, cluster.query(&sql)).await;
+        let analyzed = sorted_rows(&analyzed.expect("it waits for metrics").unwrap());
+        assert!(analyzed[0][1].contains("TaskScan"), "{analyzed:?}");
+        assert!(cluster.has_failed());
+    }
+}

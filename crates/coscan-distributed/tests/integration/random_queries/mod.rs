@@ -73,8 +73,11 @@ async fn check(
         },
         None => None,
     };
-    if Answer::of(&session, &query.sql).await.is_err() {
+    let Ok(alone) = Answer::of(&session, &query.sql).await else {
         return Ok(false); // The engine refuses it under these settings.
+    };
+    if alone.compare(&right, &query, unlimited.as_ref()).is_err() {
+        return Ok(false); // The engine has other rows under these settings.
     }
     let fields = plain.sql(&query.sql).await.map_err(|error| error.to_string())?;
     let types = fields.schema().fields().iter().map(|field| field.data_type().clone()).collect();

@@ -1,7 +1,7 @@
-//! The first failure of a connection on which a coordinator keeps a task.
+//! Ends a query as soon as the connection of one of its tasks fails.
 //!
-//! The engine looks at these connections once all rows are there. Until then whoever waits for the rows of a task whose plan
-//! did not arrive waits for ten seconds, and of a worker that is lost perhaps longer.
+//! The engine checks these connections only after all rows have arrived. Until then, a consumer waits ten seconds for a plan
+//! that was never delivered, and possibly longer for a lost worker.
 
 use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,9 @@ use http::HeaderMap;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// The first failure of the tasks of a statement.
+use crate::final_metrics::{operator_count, with_final_metrics};
+
+/// The first failure of a connection on which the coordinator of a statement keeps a task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FirstFailure(Arc<State>);
 
@@ -111,6 +113,7 @@ impl WorkerChannel for WatchedChannel {
             Poll::Ready(None)
         });
         let messages = messages.chain(end).boxed();
+        let operators = operator_count(&request.plan);
         let sent =
             self.channel.coordinator_channel(headers, request, messages, metrics, context).await;
         let answers = sent.map_err(|error| failure.record(&url, error))?;
@@ -124,7 +127,7 @@ impl WorkerChannel for WatchedChannel {
                 }
             })
         });
-        Ok(answers.boxed())
+        Ok(with_final_metrics(answers.boxed(), operators))
     }
 
     async fn execute_task(

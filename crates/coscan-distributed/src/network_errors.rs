@@ -1,6 +1,7 @@
 //! Errors of the connections to workers, and between them.
 
 use std::error::Error;
+use std::time::Duration;
 
 use datafusion::error::DataFusionError;
 use tonic::{Code, Status};
@@ -14,6 +15,24 @@ const NO_PLAN: &str = "timed-out while waiting for the plan";
 
 /// How a worker begins to say that it has too many queries.
 pub(crate) const BUSY: &str = "this worker is busy";
+
+/// The workers had as many queries as they execute, for as long as a query waits.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the workers have had too many queries for {} s; run the query later, or raise workers.queries_max", waited.as_secs()
+)]
+pub struct WorkersBusy {
+    pub(crate) waited: Duration,
+}
+
+impl WorkersBusy {
+    /// Whether a query failed because the workers had too many.
+    #[must_use]
+    pub fn is(error: &DataFusionError) -> bool {
+        let DataFusionError::External(error) = error.find_root() else { return false };
+        error.is::<Self>()
+    }
+}
 
 /// A worker was lost after the first rows were returned, or again in the second attempt.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +81,7 @@ pub(crate) fn between_workers(error: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Whether an error came from a connection. Errors of operators travel as what they are.
+/// Whether an error came from a connection and not from an operator.
 pub(crate) fn is_of_network(error: &DataFusionError) -> bool {
     if status(error).is_some_and(is_lost) || is_of_transport(error) {
         return true;
@@ -74,6 +93,11 @@ pub(crate) fn is_of_network(error: &DataFusionError) -> bool {
 /// Whether a worker has refused a query because it has too many.
 pub(crate) fn is_busy(error: &DataFusionError) -> bool {
     status(error).is_some_and(|status| status.message().starts_with(BUSY))
+}
+
+/// Whether a query failed because there was no memory for its operators.
+pub(crate) fn is_memory_short(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
 }
 
 fn is_lost(status: &Status) -> bool {

@@ -1,7 +1,7 @@
-//! Memory of tasks that have ended.
+//! Frees the memory of tasks that have ended.
 //!
-//! The engine keeps tasks in a cache, which lets go of those that have ended, with the memory of their operators, when it is
-//! used next. On a worker that is idle, that would be long after.
+//! The engine keeps tasks in a cache, which drops ended ones, with the memory of their operators, only when it is next used.
+//! On an idle worker, that is long after.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use datafusion_distributed::{ExecuteTaskRequest, ProducerHead, TaskKey, Worker};
 use futures::FutureExt;
 use uuid::Uuid;
 
-use super::running::RunningTasks;
+use super::running_tasks::RunningTasks;
 
-/// The cache looks for ended tasks at most this often when it is used.
+/// The shortest interval between two sweeps of the cache.
 const CACHE_INTERVAL: Duration = Duration::from_millis(350);
 
-/// The number of uses after which a task that has ended is no longer in the cache: it may have ended while the cache was looking.
+/// How often the cache is used after a change: a task may end during a sweep.
 const USES: usize = 3;
 
-/// What the cache has let go of is freed after some of these steps, as the threads of the process take no notice of it any more.
-const FREEING_STEPS: usize = 16;
+/// Epochs to advance until what the cache has dropped is freed.
+const EPOCHS: usize = 16;
 
 /// Frees the memory of tasks soon after they have ended.
 pub(super) async fn free_ended(worker: &Worker, tasks: &RunningTasks) {
@@ -27,7 +27,7 @@ pub(super) async fn free_ended(worker: &Worker, tasks: &RunningTasks) {
         for _ in 0..USES {
             tokio::time::sleep(CACHE_INTERVAL).await;
             use_cache(worker);
-            for _ in 0..FREEING_STEPS {
+            for _ in 0..EPOCHS {
                 crossbeam_epoch::pin().flush();
             }
         }
