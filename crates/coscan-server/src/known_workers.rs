@@ -1,16 +1,19 @@
-//! What a server knows of the workers that it divides queries among.
+//! What a server knows of distributed queries: the workers that it divides its own among, and the tasks of others.
 
 #[cfg(feature = "distributed")]
 use std::sync::Arc;
 
 #[cfg(feature = "distributed")]
-use coscan_distributed::{Health, HealthyWorkers};
+use coscan_distributed::{Health, HealthyWorkers, RunningTasks};
 
-/// The workers of a server, with their health now.
+/// The workers of a server with their health, and its tasks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownWorkers {
     #[cfg(feature = "distributed")]
     pub(crate) workers: Option<Arc<HealthyWorkers>>,
+    /// The tasks of other servers, if this one is a worker.
+    #[cfg(feature = "distributed")]
+    pub(crate) running: Option<RunningTasks>,
 }
 
 /// A worker.
@@ -23,6 +26,14 @@ pub(crate) struct KnownWorker {
 }
 
 impl KnownWorkers {
+    /// The number of tasks of other servers that run here, if this is a worker.
+    pub(crate) fn tasks(&self) -> Option<usize> {
+        #[cfg(feature = "distributed")]
+        return self.running.as_ref().map(RunningTasks::count);
+        #[cfg(not(feature = "distributed"))]
+        None
+    }
+
     /// All workers, by address.
     pub(crate) fn all(&self) -> Vec<KnownWorker> {
         #[cfg(feature = "distributed")]

@@ -22,6 +22,7 @@ files! {
     "/charts.js": "charts.js", "text/javascript; charset=utf-8";
     "/scans.js": "scans.js", "text/javascript; charset=utf-8";
     "/servers.js": "servers.js", "text/javascript; charset=utf-8";
+    "/workers.js": "workers.js", "text/javascript; charset=utf-8";
     "/words.js": "words.js", "text/javascript; charset=utf-8";
 }
 

@@ -46,7 +46,7 @@ use crate::sql::SqlService;
 pub use recorded::samples_of;
 pub use sample::{
     CELL_NUMBERS, LoadRow, MapPart, MemoryRow, Sample, ScanRow, ServerRow, ServersRow, TableRow,
-    TotalsRow, VERSION,
+    TotalsRow, VERSION, WorkerRow, WorkersRow,
 };
 pub use sampling::{Feed, Watcher};
 pub use serve::HttpServer;

@@ -15,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::DashboardState;
 use super::access::SeesServers;
+use crate::known_workers::KnownWorkers;
 use crate::listen::{ConnectionLimit, Protocol};
 use crate::queries::{Queries, Totals};
 use crate::users::Users;
@@ -40,6 +41,7 @@ fn text(state: &DashboardState, sees_servers: bool) -> Result<String, std::fmt::
     if let Some((service, connection_limit)) = &state.server {
         queries(&mut registry, service.queries());
         clients(&mut registry, service.users(), connection_limit);
+        workers(&mut registry, &service.known_workers());
         if let Some(transport) = service.transport() {
             let peers = transport.peers();
             ring(&mut registry, transport, &peers);
@@ -206,6 +208,19 @@ fn ring(registry: &mut Registry, transport: &Transport, peers: &[PeerState]) {
 }
 
 /// Registers the metrics of other servers, with one line for each of them.
+/// Workers of distributed queries, and the tasks of other servers.
+fn workers(registry: &mut Registry, known: &KnownWorkers) {
+    if let Some(tasks) = known.tasks() {
+        registry.register("worker_tasks", "Tasks of other servers that run here", count(tasks));
+    }
+    let all = known.all();
+    if !all.is_empty() {
+        let healthy = all.iter().filter(|worker| worker.status == "healthy").count();
+        registry.register("workers", "Workers among which queries are divided", count(all.len()));
+        registry.register("workers_healthy", "Workers that get tasks", count(healthy));
+    }
+}
+
 fn ring_peers(registry: &mut Registry, peers: &[PeerState]) {
     let mut bytes = |name, help, bytes: fn(&PeerState) -> u64| {
         let by_peer: Family<[(&str, String); 1], Counter> = Family::default();

@@ -29,7 +29,8 @@ pub const CELL_NUMBERS: usize = 5;
 ///  "loads":[{"seconds":12.4,"table":0,"chunk":17,"bytes":1,"scans":3,"scan":0}],
 ///  "lost":0,
 ///  "servers":{"count":2,"bytes_shared":150994944,"rows":[{"address":"10.0.0.1:5440","zone":"","status":"this server","extents":9,"bytes_owned":75497472,
-///                               "bytes_sent":0,"bytes_received":0}]}}
+///                               "bytes_sent":0,"bytes_received":0}]},
+///  "workers":{"tasks":3,"rows":[{"address":"10.0.0.1:5450","status":"healthy","reason":null}]}}
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
@@ -65,6 +66,29 @@ pub struct Sample {
     /// The servers that share reads, if this is one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<ServersRow>,
+    /// The workers of distributed queries, if this server divides its queries or is a worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<WorkersRow>,
+}
+
+/// Workers of distributed queries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkersRow {
+    /// The tasks that this server executes for others, if it is a worker.
+    pub tasks: Option<usize>,
+    /// The workers among which it divides queries, by address.
+    pub rows: Vec<WorkerRow>,
+}
+
+/// A worker in the view of this server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerRow {
+    /// The address of the worker.
+    pub address: String,
+    /// Whether it gets tasks, as `system.workers` says it.
+    pub status: String,
+    /// The reason why it gets none.
+    pub reason: Option<String>,
 }
 
 /// Servers that share reads.

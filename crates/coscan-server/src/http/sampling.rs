@@ -42,7 +42,7 @@ impl Feed {
         Self::start_with(manager, move || SchedulerSnapshot::take(&looked))
     }
 
-    /// Does the same as [`start`](Self::start), with the users and SQL of scans, and the servers that share.
+    /// Does the same as [`start`](Self::start), with the users and SQL of scans, the servers that share, and workers.
     ///
     /// # Panics
     /// If there is no tokio runtime here.
@@ -54,6 +54,7 @@ impl Feed {
             if let Some(transport) = service.transport() {
                 picture.add_servers(transport);
             }
+            picture.add_workers(&service.known_workers());
             picture
         })
     }

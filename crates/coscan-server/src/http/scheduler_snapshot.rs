@@ -9,8 +9,9 @@ use coscan_transport::{PeerState, PeerStatus, Transport};
 
 use super::sample::{
     CELL_NUMBERS, LoadRow, MemoryRow, Sample, ScanRow, ServerRow, ServersRow, TableRow, TotalsRow,
-    VERSION,
+    VERSION, WorkerRow, WorkersRow,
 };
+use crate::known_workers::{KnownWorker, KnownWorkers};
 use crate::queries::Queries;
 
 /// The maximum number of scans that are shown.
@@ -121,6 +122,19 @@ impl SchedulerSnapshot {
         let rows = nodes.into_iter().map(server_row).collect();
         self.sample.servers = Some(ServersRow { count, bytes_shared, rows });
     }
+
+    /// Adds the workers of distributed queries, if there are any.
+    pub(super) fn add_workers(&mut self, workers: &KnownWorkers) {
+        let tasks = workers.tasks();
+        let rows: Vec<_> = workers.all().into_iter().map(worker_row).collect();
+        if tasks.is_some() || !rows.is_empty() {
+            self.sample.workers = Some(WorkersRow { tasks, rows });
+        }
+    }
+}
+
+fn worker_row(worker: KnownWorker) -> WorkerRow {
+    WorkerRow { address: worker.address, status: worker.status.to_owned(), reason: worker.reason }
 }
 
 fn server_row(node: PeerState) -> ServerRow {

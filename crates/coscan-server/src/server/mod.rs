@@ -178,6 +178,7 @@ impl Server {
             let worker = membership.worker(&self.service);
             let (stopping, stopped) = (self.stopping.clone(), self.stopped.clone());
             self.worker_tasks = Some(worker.tasks());
+            self.service.executes(worker.tasks());
             // Not on the threads of connections, which an operator may keep busy.
             let threads = self.service.task_threads().map_err(SqlServiceError::Threads)?;
             let serving = threads.spawn(worker.serve(listener, stopping, stopped));

@@ -7,7 +7,9 @@ use std::thread::available_parallelism;
 
 use arrow::array::{RecordBatch, StringArray};
 use coscan_datafusion::CoscanOptions;
-use coscan_distributed::{Cluster, HealthyWorkers, NotDistributed, RegisterFunctions};
+use coscan_distributed::{
+    Cluster, HealthyWorkers, NotDistributed, RegisterFunctions, RunningTasks,
+};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
@@ -29,7 +31,9 @@ pub(super) struct State {
     cluster: OnceLock<Cluster>,
     /// Their health.
     workers: OnceLock<Arc<HealthyWorkers>>,
-    /// Threads for tasks of other servers, if it is a worker.
+    /// The tasks of other servers, if it is a worker.
+    running: OnceLock<RunningTasks>,
+    /// Threads for them.
     task_threads: OnceLock<QueryThreads>,
 }
 
@@ -45,9 +49,17 @@ impl SqlService {
         self.distributed.cluster.get()
     }
 
-    /// The workers that it divides queries among, with their health.
-    pub(super) fn known_workers(&self) -> KnownWorkers {
-        KnownWorkers { workers: self.distributed.workers.get().cloned() }
+    /// What it knows of distributed queries.
+    pub(crate) fn known_workers(&self) -> KnownWorkers {
+        KnownWorkers {
+            workers: self.distributed.workers.get().cloned(),
+            running: self.distributed.running.get().cloned(),
+        }
+    }
+
+    /// Makes the tasks of other servers known.
+    pub(crate) fn executes(&self, tasks: RunningTasks) {
+        let _only_once = self.distributed.running.set(tasks);
     }
 
     /// The configuration of its sessions.

@@ -82,10 +82,7 @@ impl SqlService {
             queries: Arc::clone(&self.queries),
             manager: self.coscan.manager().clone(),
             transport: self.transport().cloned(),
-            #[cfg(feature = "distributed")]
             workers: self.known_workers(),
-            #[cfg(not(feature = "distributed"))]
-            workers: Default::default(),
         };
         let settings = SharedSettings::default();
         let catalogs = UserCatalog::listed(

@@ -10,7 +10,9 @@ use std::process::Stdio;
 use crate::dashboard::table::table;
 use axum::routing::get;
 use coscan_runtime::{BufferManager, Options, ScanLabel, ScanRequest};
-use coscan_server::http::{DashboardState, Feed, Sample, ServerRow, ServersRow, router};
+use coscan_server::http::{
+    DashboardState, Feed, Sample, ServerRow, ServersRow, WorkerRow, WorkersRow, router,
+};
 use futures::StreamExt;
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -30,11 +32,28 @@ async fn recording(manager: &BufferManager) -> String {
         let mut batches = scan.worker(0);
         batches.next().await.unwrap().unwrap();
         scans.push((scan, batches));
-        let sample =
-            Sample { servers: Some(servers(query as u64)), ..watcher.next().await.unwrap() };
+        let sample = Sample {
+            servers: Some(servers(query as u64)),
+            workers: Some(workers()),
+            ..watcher.next().await.unwrap()
+        };
         lines.push(serde_json::to_string(&sample).unwrap());
     }
     lines.join("\n")
+}
+
+/// A worker, which also divides its queries among two.
+fn workers() -> WorkersRow {
+    let worker = |address: &str, status: &str, reason: Option<&str>| WorkerRow {
+        address: address.to_owned(),
+        status: status.to_owned(),
+        reason: reason.map(str::to_owned),
+    };
+    let rows = vec![
+        worker("db1:5450", "healthy", None),
+        worker("db2:5450", "unreachable", Some("no answer within 3 s")),
+    ];
+    WorkersRow { tasks: Some(3), rows }
 }
 
 /// Three servers that share. The bytes sent to this one grow, and it sends nothing.
@@ -141,6 +160,11 @@ async fn a_browser_shows_what_the_manager_did() {
     assert!(!flows.contains("db2:5440"), "nothing flows between the two: {servers}");
     let rows: Vec<_> = servers.split("<tr").skip(2).collect();
     assert!(rows[1].contains("db2") && rows[1].contains("unreachable"), "by address: {servers}");
+    let workers = page.split(r#"id="workers""#).nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(!workers.contains(r#"hidden="">"#), "{workers}");
+    let note = "queries are divided among 1 of 2 workers; 3 tasks of other servers";
+    assert!(workers.contains(note), "{workers}");
+    assert!(workers.contains("no answer within 3 s"), "{workers}");
     let empty = format!("http://{address}/?replay=empty.jsonl&at=1");
     let page = browse(&empty, &["--dump-dom"]).await;
     assert!(page.contains(r#"<p class="empty" id="empty">No table"#), "{page}");

@@ -6,6 +6,7 @@ import { PoolMap } from "./map.js";
 import { ScanList } from "./scans.js";
 import { Servers } from "./servers.js";
 import { History, State } from "./state.js";
+import { Workers } from "./workers.js";
 import { bytes, number, percent, plural, put, seconds } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -19,6 +20,7 @@ let received = performance.now(), before = received;
 const map = new PoolMap($("map"), $("map-rows"), $("map-axis"), $("map-cell"), () => calm.matches);
 const scans = new ScanList($("scan-rows"), $("scans-note"), $("no-scans"));
 const servers = new Servers($);
+const workers = new Workers($);
 const drawn = charts($);
 
 // Colours.
@@ -140,6 +142,7 @@ function showText() {
   put($("f-decision-sub"), `${plural(totals.decisions, "decision")}, ${seconds(totals.decision_us / 1e6)}`);
   scans.show(sample);
   servers.show(state);
+  workers.show(state);
   const shared = sample.shared_bytes.slice(1).reduce((sum, count) => sum + count, 0), needed = shared + sample.shared_bytes[0];
   put($("sharing-note"), needed ? `${percent(shared / needed)} of ${bytes(needed)} still needed by several scans` : "no scan needs data now");
   put($("memory-note"), `${bytes(memory.pool + memory.decoded + memory.operators + memory.metadata)} of ${bytes(memory.budget)}, at most ${bytes(memory.peak)}`);
