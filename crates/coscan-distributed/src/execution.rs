@@ -1,7 +1,7 @@
 //! Executes statements over the workers.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::error::{DataFusionError, Result};
@@ -12,6 +12,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_distributed::display_plan_ascii;
 use futures::{StreamExt, stream};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
 use crate::network_errors::{WorkerLost, WorkersBusy, is_busy, is_memory_short, is_of_network};
@@ -20,8 +21,11 @@ use crate::planning::{Cluster, DistributedPlan, QUERIES_MAX};
 /// The most time to refresh the list of workers when the lost one is known.
 const REFRESH_MAX: Duration = Duration::from_secs(1);
 
-/// The least time until workers that are busy are asked again.
-const BUSY_WAIT_MIN: Duration = Duration::from_millis(50);
+/// The time until workers that are busy are asked again: the first one, and the most, to which it doubles.
+const BUSY_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+
+/// The most time that a query waits to be executed alone. Those that come later wait behind it.
+const ALONE_MAX: Duration = Duration::from_secs(20);
 
 impl Cluster {
     /// Executes a statement of a session with coscan on the workers, and returns once its first rows have come. If a worker
@@ -43,9 +47,10 @@ impl Cluster {
         if let LogicalPlan::Explain(explain) = statement {
             return self.explain(session, explain).await;
         }
-        let mut permit = self.permits(1).await?;
         let deadline = Instant::now() + self.options.busy_timeout;
+        let mut permit = timeout_at(deadline, self.permits(1)).await.map_err(|_| busy())??;
         let (mut lost, mut is_retry, mut is_alone) = (Vec::new(), false, false);
+        let mut busy_wait = BUSY_WAIT.0;
         loop {
             let had_company = self.has_company();
             let planned = self.plan_without(session, statement, query.clone(), &lost).await?;
@@ -54,19 +59,18 @@ impl Cluster {
             match started(planned, context).await {
                 Ok(rows) => {
                     let schema = rows.schema();
+                    // Others may go on now, also if its client is slow.
+                    let permit = permit.split(1);
                     let rows = rows.map(move |batch| {
                         let _until_the_last_row = &permit;
                         batch.map_err(|error| WorkerLost::or_other(error, failure.worker()))
                     });
                     return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
                 }
-                Err(error) if is_busy(&error) => match Instant::now() < deadline {
-                    true => tokio::time::sleep(busy_wait()).await,
-                    false => {
-                        let waited = self.options.busy_timeout;
-                        return Err(DataFusionError::External(Box::new(WorkersBusy { waited })));
-                    }
-                },
+                Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                    tokio::time::sleep(jittered(busy_wait)).await;
+                    busy_wait = (2 * busy_wait).min(BUSY_WAIT.1);
+                }
                 Err(error) if is_of_network(&error) && !is_retry => {
                     log::warn!("a query is executed again, since a worker was lost: {error}");
                     is_retry = true;
@@ -75,7 +79,7 @@ impl Cluster {
                     match lost.is_empty() {
                         true => refreshed.await,
                         // Others may be lost as well, and take their time to be noticed.
-                        false => drop(tokio::time::timeout(REFRESH_MAX, refreshed).await),
+                        false => drop(timeout(REFRESH_MAX, refreshed).await),
                     }
                 }
                 Err(error)
@@ -86,9 +90,7 @@ impl Cluster {
                     log::info!("a query waits to be executed alone, since memory was short");
                     is_alone = true;
                     drop(permit);
-                    // Not for ever: queries that come later wait behind this one.
-                    let all = self.permits(self.queries_max());
-                    let all = tokio::time::timeout(self.options.busy_timeout, all).await;
+                    let all = timeout(ALONE_MAX, self.permits(self.queries_max())).await;
                     permit = all.map_err(|_| error)??;
                 }
                 Err(error) => return Err(WorkerLost::or_other(error, failure.worker())),
@@ -147,8 +149,13 @@ async fn started(
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// The time until workers that are busy are asked again. It differs, so that coordinators do not keep in step.
-fn busy_wait() -> Duration {
+/// A time between a half and all of another, so that coordinators do not keep in step.
+fn jittered(time: Duration) -> Duration {
     let (random, _) = Uuid::new_v4().as_u64_pair();
-    BUSY_WAIT_MIN + Duration::from_millis(random % 200)
+    let half = time / 2;
+    half + Duration::from_nanos(random % u64::try_from(half.as_nanos()).unwrap_or(1).max(1))
+}
+
+fn busy() -> DataFusionError {
+    WorkersBusy.into_error()
 }

@@ -1,31 +1,36 @@
 //! Errors of the connections to workers, and between them.
 
 use std::error::Error;
-use std::time::Duration;
 
 use datafusion::error::DataFusionError;
 use tonic::{Code, Status};
 use url::Url;
 
-/// What tasks say of a lost connection to another worker. Their errors travel as text.
+/// How the error of a task begins after a lost connection to another worker. Their errors travel as text.
 const BETWEEN_WORKERS: &str = "a connection between workers was lost";
 
-/// What the engine says if a plan did not arrive in time: the connection is lost or the worker has far too much to do.
-const NO_PLAN: &str = "timed-out while waiting for the plan";
+/// How the engine begins to say that a plan did not arrive in time: the connection is lost or the worker has far too much to do.
+const NO_PLAN: &str = "Worker::execute_task timed-out while waiting for the plan";
+
+/// How the error of a task begins for which its worker has no memory.
+const NO_MEMORY: &str = "a worker has no memory for the query";
+
+/// The most bytes of the text of an error.
+const TEXT_BYTES_MAX: usize = 8 << 10;
 
 /// How a worker begins to say that it has too many queries.
 pub(crate) const BUSY: &str = "this worker is busy";
 
-/// The workers had as many queries as they execute, for as long as a query waits.
+/// The workers had as many queries as they execute.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the workers have had too many queries for {} s; run the query later, or raise workers.queries_max", waited.as_secs()
-)]
-pub struct WorkersBusy {
-    pub(crate) waited: Duration,
-}
+#[error("the workers have too many queries; run the query later, or raise workers.queries_max")]
+pub struct WorkersBusy;
 
 impl WorkersBusy {
+    pub(crate) fn into_error(self) -> DataFusionError {
+        DataFusionError::External(Box::new(self))
+    }
+
     /// Whether a query failed because the workers had too many.
     #[must_use]
     pub fn is(error: &DataFusionError) -> bool {
@@ -60,6 +65,9 @@ impl WorkerLost {
 
     /// The error of a query, as a lost worker if it is one of the network.
     pub(crate) fn or_other(error: DataFusionError, worker: Option<&Url>) -> DataFusionError {
+        if is_busy(&error) {
+            return WorkersBusy.into_error();
+        }
         if !is_of_network(&error) {
             return error;
         }
@@ -71,14 +79,31 @@ impl WorkerLost {
     }
 }
 
-/// The error of a task. A lost connection to another worker is told from the errors of operators by its text.
-pub(crate) fn between_workers(error: DataFusionError) -> DataFusionError {
-    match status(&error).is_some_and(is_lost) || is_of_transport(&error) {
-        true => {
-            DataFusionError::Execution(format!("{BETWEEN_WORKERS}: {}", error.strip_backtrace()))
-        }
-        false => error,
+/// The error of a task, in a form in which its coordinator understands it.
+pub(crate) fn of_task(error: DataFusionError) -> DataFusionError {
+    if status(&error).is_some_and(is_lost) || is_of_transport(&error) {
+        let text = error.strip_backtrace();
+        return DataFusionError::Execution(format!("{BETWEEN_WORKERS}: {}", shortened(text)));
     }
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(text) if !text.starts_with(NO_MEMORY) => {
+            let text = shortened(text.clone());
+            DataFusionError::ResourcesExhausted(format!("{NO_MEMORY}: {text}"))
+        }
+        // It travels in the trailers of an answer, for whose bytes there is a limit.
+        _ if error.to_string().len() > TEXT_BYTES_MAX => {
+            DataFusionError::Execution(shortened(error.strip_backtrace()))
+        }
+        _ => error,
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text += " …";
+    }
+    text
 }
 
 /// Whether an error came from a connection and not from an operator.
@@ -87,7 +112,7 @@ pub(crate) fn is_of_network(error: &DataFusionError) -> bool {
         return true;
     }
     let DataFusionError::Execution(text) = error.find_root() else { return false };
-    text.contains(BETWEEN_WORKERS) || text.contains(NO_PLAN)
+    text.starts_with(BETWEEN_WORKERS) || text.starts_with(NO_PLAN)
 }
 
 /// Whether a worker has refused a query because it has too many.
@@ -95,14 +120,17 @@ pub(crate) fn is_busy(error: &DataFusionError) -> bool {
     status(error).is_some_and(|status| status.message().starts_with(BUSY))
 }
 
-/// Whether a query failed because there was no memory for its operators.
+/// Whether a query failed because a worker had no memory for it. Limits of users are those of the coordinator.
 pub(crate) fn is_memory_short(error: &DataFusionError) -> bool {
-    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+    let DataFusionError::ResourcesExhausted(text) = error.find_root() else { return false };
+    text.starts_with(NO_MEMORY)
 }
 
 fn is_lost(status: &Status) -> bool {
-    // Others, such as that of a message that is too long, would be the same again.
-    matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
+    // One that has a source was made here, for a connection that failed. Others, such as that of a message that is too long,
+    // would be the same again.
+    status.source().is_some()
+        || matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
 }
 
 /// The answer of a connection in an error.

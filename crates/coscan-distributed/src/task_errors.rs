@@ -1,7 +1,8 @@
 //! Errors of tasks, as coordinators can understand them.
 //!
 //! The engine sends the rows of a task from a task of its own that nobody joins: after a panic the rows would end as if they
-//! were complete. And it sends errors as text, in which a lost connection to another worker looks like any other error.
+//! were complete. And it sends errors as text, in which a lost connection to another worker looks like any other error, and which must not
+//! be long.
 
 use std::any::Any;
 use std::fmt;
@@ -23,9 +24,9 @@ use datafusion::physical_plan::{
 use datafusion_distributed::BroadcastExec;
 use futures::{FutureExt, StreamExt, stream};
 
-use crate::network_errors::between_workers;
+use crate::network_errors::of_task;
 
-/// Wraps the plan of a task: a panic becomes an error, and a lost connection to another worker is marked in the text of the error.
+/// Wraps the plan of a task: a panic becomes an error, and other errors are made such that the coordinator understands them.
 /// The number and order of operators stay the same, since their metrics are matched by position.
 pub(crate) fn with_clear_errors(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     // The engine looks for these at the head.
@@ -95,7 +96,7 @@ impl ExecutionPlan for ErrorBoundaryExec {
         let caught = stream::unfold(Some(batches), |batches| async move {
             let mut batches = batches?;
             match AssertUnwindSafe(batches.next()).catch_unwind().await {
-                Ok(batch) => Some((batch?.map_err(between_workers), Some(batches))),
+                Ok(batch) => Some((batch?.map_err(of_task), Some(batches))),
                 Err(panic) => Some((failed(&panic), None)),
             }
         });

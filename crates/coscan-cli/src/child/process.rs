@@ -58,6 +58,7 @@ impl Process {
     }
 
     /// The address for tasks.
+    #[cfg(feature = "distributed")]
     pub(crate) fn worker(&self) -> Result<SocketAddr, Failure> {
         Ok(self.ready.worker.ok_or("a worker does not listen")?)
     }

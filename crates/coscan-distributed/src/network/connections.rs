@@ -13,6 +13,7 @@ use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{ChannelResolver, WorkerChannel};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tonic::transport::Endpoint;
@@ -30,6 +31,13 @@ pub(super) const PING_INTERVAL: Duration = Duration::from_secs(1);
 /// The time for the answer to a ping.
 pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// The bytes that may be under way on a connection. All queries share it, so those whose rows nobody takes must not use it up;
+/// each stream has a window of its own.
+const WINDOW_BYTES: u32 = (1 << 31) - 1;
+
+/// The most bytes of headers and trailers, in which settings and errors travel.
+pub(super) const HEADER_BYTES_MAX: u32 = 16 << 20;
+
 /// How servers of a cluster authenticate each other.
 #[derive(Clone, Debug)]
 pub enum Security {
@@ -43,14 +51,20 @@ pub enum Security {
 #[derive(Debug)]
 pub struct Connections {
     security: Security,
+    /// The runtime that answers pings. Operators must not keep its threads busy.
+    runtime: Handle,
     channels: Mutex<BTreeMap<Url, BoxCloneSyncChannel>>,
 }
 
 impl Connections {
-    /// No connections yet.
+    /// No connections yet. This runtime will drive them, so that its threads must be free of operators: a server whose pings are not
+    /// answered is taken for lost.
+    ///
+    /// # Panics
+    /// If there is no tokio runtime here.
     #[must_use]
     pub fn new(security: Security) -> Self {
-        Self { security, channels: Mutex::default() }
+        Self { security, runtime: Handle::current(), channels: Mutex::default() }
     }
 
     fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
@@ -58,6 +72,7 @@ impl Connections {
         if let Some(channel) = channels.get(url) {
             return Ok(channel.clone());
         }
+        let _drives = self.runtime.enter();
         let channel = connect_lazily(url, &self.security)?;
         channels.insert(url.clone(), channel.clone());
         Ok(channel)
@@ -79,6 +94,8 @@ fn connect_lazily(url: &Url, security: &Security) -> Result<BoxCloneSyncChannel>
         .map_err(|error| exec_datafusion_err!("the address {url} of a worker is wrong: {error}"))?
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .http2_max_header_list_size(HEADER_BYTES_MAX)
         .http2_keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)
         .keep_alive_while_idle(true);

@@ -1,7 +1,6 @@
 //! The server of a worker.
 
 use std::convert::Infallible;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -13,9 +12,11 @@ use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, StreamExt, stream};
 use http::{Request, Response};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
@@ -24,7 +25,7 @@ use tower::Service;
 use uuid::Uuid;
 
 use super::connection::Connection;
-use super::connections::{PING_INTERVAL, PING_TIMEOUT, Security};
+use super::connections::{HEADER_BYTES_MAX, PING_INTERVAL, PING_TIMEOUT, Security};
 use super::running_tasks::{RunningTasks, TaskBody};
 use super::task_cleanup::free_ended;
 use crate::network_errors::BUSY;
@@ -68,11 +69,12 @@ impl WorkerServer {
         self.tasks.clone()
     }
 
-    /// Serves tasks until `stopped`. Once `stopping` is cancelled, coordinators are told that this worker is leaving, so that
+    /// Serves tasks until `stopped`. `threads` execute them, while this future answers pings: it must not wait for operators. Once `stopping` is cancelled, coordinators are told that this worker is leaving, so that
     /// they plan no more tasks for it. Tasks of queries that are running are still accepted.
     pub async fn serve(
         self,
         listener: TcpListener,
+        threads: Handle,
         stopping: CancellationToken,
         stopped: CancellationToken,
     ) {
@@ -83,14 +85,19 @@ impl WorkerServer {
         let ended = stopped.child_token();
         let _ends = ended.clone().drop_guard();
         let is_leaving = Arc::new(AtomicBool::new(false));
-        let service =
-            Tasks { service, is_leaving: Arc::clone(&is_leaving), running: self.tasks.clone() };
+        let service = Tasks {
+            service,
+            threads,
+            is_leaving: Arc::clone(&is_leaving),
+            running: self.tasks.clone(),
+        };
         let (connected, mut connections) = mpsc::channel::<Connection>(1);
         let connections = stream::poll_fn(move |context| connections.poll_recv(context));
         let serving = Server::builder()
             // A coordinator that disappears without closing its connections leaves its tasks otherwise.
             .http2_keepalive_interval(Some(PING_INTERVAL))
             .http2_keepalive_timeout(Some(PING_TIMEOUT))
+            .http2_max_header_list_size(HEADER_BYTES_MAX)
             .add_service(service)
             .serve_with_incoming(connections.map(Ok::<_, Infallible>));
         let leaving = async {
@@ -160,6 +167,7 @@ async fn handshake(stream: TcpStream, security: &Security) -> io::Result<Connect
 #[derive(Clone)]
 struct Tasks<S> {
     service: S,
+    threads: Handle,
     is_leaving: Arc<AtomicBool>,
     running: RunningTasks,
 }
@@ -200,11 +208,12 @@ where
             }
             false => None,
         };
-        let answered = AssertUnwindSafe(self.service.call(request)).catch_unwind();
+        // Decodes plans, and starts operators.
+        let answered = AbortOnDropHandle::new(self.threads.spawn(self.service.call(request)));
         async move {
             let response = match answered.await {
                 Ok(response) => response?,
-                // Otherwise the coordinator would take this worker for lost.
+                // After a panic, the coordinator would take this worker for lost.
                 Err(_) => return Ok(Status::internal("the plan is malformed").into_http()),
             };
             let Some(_task) = task else { return Ok(response) };

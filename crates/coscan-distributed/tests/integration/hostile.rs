@@ -24,6 +24,7 @@ use http::HeaderMap;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -193,7 +194,7 @@ async fn changed_bytes_of_plans_end_no_connection() {
     let server = WorkerServer::new(worker, Security::None, 16);
     let (stopping, stopped) = (CancellationToken::new(), CancellationToken::new());
     let _stops = stopped.clone().drop_guard();
-    tokio::spawn(server.serve(listener, stopping, stopped));
+    tokio::spawn(server.serve(listener, Handle::current(), stopping, stopped));
     let connections = Connections::new(Security::None);
     let mut channel = connections.get_worker_client_for_url(&url).await.unwrap();
     // A task of another query on the same connection.

@@ -6,13 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coscan_runtime::BufferManager;
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 #[cfg(feature = "distributed")]
-use tokio_util::task::AbortOnDropHandle;
-
 use crate::check::check;
 use crate::config::{Config, ConfigError, Http};
 use crate::http::HttpServer;
@@ -21,7 +15,11 @@ use crate::postgres::PostgresServer;
 use crate::ring;
 use crate::sql::{SqlService, SqlServiceError};
 use crate::users::{Users, UsersError};
+use coscan_runtime::BufferManager;
 pub use error::ServerError;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// The maximum time for connections to end once their queries are cancelled.
 const END_MAX: Duration = Duration::from_secs(5);
@@ -179,11 +177,9 @@ impl Server {
             let (stopping, stopped) = (self.stopping.clone(), self.stopped.clone());
             self.worker_tasks = Some(worker.tasks());
             self.service.executes(worker.tasks());
-            // Not on the threads of connections, which an operator may keep busy.
+            // Operators must not keep the threads of connections busy.
             let threads = self.service.task_threads().map_err(SqlServiceError::Threads)?;
-            let serving = threads.spawn(worker.serve(listener, stopping, stopped));
-            let serving = AbortOnDropHandle::new(serving);
-            self.tasks.spawn(async move { drop(serving.await) });
+            self.tasks.spawn(worker.serve(listener, threads, stopping, stopped));
         }
         if let Some((workers, cluster)) = membership.cluster(&self.service) {
             workers.ask_all().await;

@@ -3,6 +3,7 @@
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan};
 
 /// The approximate maximum bytes of a batch. Several queries may have one in each partition, and no limit counts them.
@@ -17,8 +18,18 @@ const LONG_BYTES: usize = 1024;
 /// The number of copies of a long text of the statement, where it is repeated for each row.
 const COPIES: usize = 8;
 
+/// The session with batches of as few rows as an optimized plan needs to keep to the limit on their bytes.
+pub(super) fn with_small_batches(state: &SessionState, plan: &LogicalPlan) -> Result<SessionState> {
+    let mut state = state.clone();
+    let rows = rows_of_batch(plan, state.config().batch_size())?;
+    if rows != state.config().batch_size() {
+        *state.config_mut() = state.config().clone().with_batch_size(rows);
+    }
+    Ok(state)
+}
+
 /// The number of rows of a plan's batches, at most `rows`.
-pub(super) fn rows_of_batch(plan: &LogicalPlan, rows: usize) -> Result<usize> {
+fn rows_of_batch(plan: &LogicalPlan, rows: usize) -> Result<usize> {
     let mut widest = 1_usize;
     plan.apply_with_subqueries(|plan| {
         let mut width = plan.schema().fields().len() * VALUE_BYTES;

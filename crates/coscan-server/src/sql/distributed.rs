@@ -21,6 +21,7 @@ use tokio::runtime::Handle;
 
 use crate::known_workers::KnownWorkers;
 use crate::sql::SqlService;
+use crate::sql::batch_rows::with_small_batches;
 use crate::sql::query_threads::QueryThreads;
 use crate::sql::state::QueryEnvironment;
 
@@ -113,6 +114,7 @@ pub(super) async fn execute(
     statement: &LogicalPlan,
 ) -> Result<Result<SendableRecordBatchStream, NotDistributed>> {
     let query = Some(environment.id.to_string());
+    let state = &with_small_batches(state, &state.optimize(statement)?)?;
     let context = |state: &SessionState| environment.task_context(state, false);
     match cluster.execute(state, statement, query, &context).await {
         Ok(rows) => Ok(Ok(rows)),

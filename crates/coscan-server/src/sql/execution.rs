@@ -10,7 +10,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 
-use crate::sql::batch_rows::rows_of_batch;
+use crate::sql::batch_rows::with_small_batches;
 #[cfg(feature = "distributed")]
 use crate::sql::distributed::{execute, first_rows, with_reason};
 #[cfg(feature = "distributed")]
@@ -124,11 +124,7 @@ async fn execute_alone(
 ) -> Result<SendableRecordBatchStream, DataFusionError> {
     let lists_functions = lists_functions(statement)?;
     let plan = state.optimize(statement)?;
-    let mut state = state.clone();
-    let rows = rows_of_batch(&plan, state.config().batch_size())?;
-    if rows != state.config().batch_size() {
-        *state.config_mut() = state.config().clone().with_batch_size(rows);
-    }
+    let state = with_small_batches(state, &plan)?;
     let planner = Arc::clone(state.query_planner());
     let plan = planner.create_physical_plan(&plan, &state).await?;
     execute_stream(plan, Arc::new(environment.task_context(&state, lists_functions)))

@@ -9,6 +9,7 @@ use coscan_distributed::{Connections, WorkerServer};
 use coscan_storage::stores::StoreMetrics;
 use datafusion_distributed::{ChannelResolver, DistributedExt, Worker, WorkerQueryContext};
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use super::{environment, security};
@@ -44,8 +45,8 @@ impl EngineWorker {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let ready = Ready { worker: Some(listener.local_addr()?), ..Ready::default() };
         let (stopping, stopped) = (CancellationToken::new(), CancellationToken::new());
-        let server =
-            WorkerServer::new(worker, security, usize::MAX).serve(listener, stopping, stopped);
+        let server = WorkerServer::new(worker, security, usize::MAX);
+        let server = server.serve(listener, Handle::current(), stopping, stopped);
         tokio::select! {
             () = server => Err("the worker has ended".into()),
             answered = answer(&ready, || Counts::of_process(&metrics)) => answered.map(|()| Exit::Success),

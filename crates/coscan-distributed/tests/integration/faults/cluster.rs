@@ -15,10 +15,11 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::exec_datafusion_err;
 use datafusion::config::Dialect;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::TaskContext;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
@@ -140,7 +141,13 @@ impl FaultyCluster {
             let url = Url::parse(&format!("http://{}", proxy.address)).unwrap();
             let server = WorkerServer::new(worker, Security::None, options.queries_max);
             let (tasks, stopped) = (server.tasks(), CancellationToken::new());
-            tokio::spawn(server.serve(listener, CancellationToken::new(), stopped.clone()));
+            let threads = Handle::current();
+            tokio::spawn(server.serve(
+                listener,
+                threads,
+                CancellationToken::new(),
+                stopped.clone(),
+            ));
             servers.push(stopped.clone().drop_guard());
             workers.push(FaultyWorker { url, proxy, store, manager, tasks, server: stopped });
         }
@@ -185,11 +192,20 @@ impl FaultyCluster {
         coordinator: &Cluster,
         sql: &str,
     ) -> Result<Vec<RecordBatch>> {
+        self.start_query(coordinator, sql).await?.try_collect().await
+    }
+
+    /// Starts a query of a coordinator.
+    pub(super) async fn start_query(
+        &self,
+        coordinator: &Cluster,
+        sql: &str,
+    ) -> Result<SendableRecordBatchStream> {
         let state = self.session.state();
         let statement = state.sql_to_statement(sql, &Dialect::Generic)?;
         let statement = state.statement_to_plan(statement).await?;
         let context = |state: &_| TaskContext::from(state);
-        coordinator.execute(&state, &statement, None, &context).await?.try_collect().await
+        coordinator.execute(&state, &statement, None, &context).await
     }
 
     /// Waits until no worker holds anything for queries.

@@ -3,8 +3,10 @@
 
 mod busy;
 mod channels;
+mod clients;
 mod cluster;
 mod proxy;
+mod threads;
 
 use std::time::{Duration, Instant};
 
