@@ -51,6 +51,12 @@ impl SqlService {
     pub(super) fn division(&self, _: &Session) -> Division {
         Division::Alone
     }
+
+    /// What it knows of distributed queries.
+    #[cfg(not(feature = "distributed"))]
+    pub(crate) fn known_workers(&self) -> crate::known_workers::KnownWorkers {
+        crate::known_workers::KnownWorkers::default()
+    }
 }
 
 impl Division {

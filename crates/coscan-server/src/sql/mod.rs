@@ -258,12 +258,6 @@ impl SqlService {
         let _only_once = self.transport.set(transport);
     }
 
-    /// What it knows of distributed queries: nothing, without the feature `distributed`.
-    #[cfg(not(feature = "distributed"))]
-    pub(crate) fn known_workers(&self) -> crate::known_workers::KnownWorkers {
-        Default::default()
-    }
-
     /// The users of the server.
     #[must_use]
     pub fn users(&self) -> &Arc<Users> {
