@@ -21,6 +21,9 @@ pub(crate) const STEP: Duration = Duration::from_millis(50);
 /// The time that queries have to end when the interpreter exits.
 const EXIT: Duration = Duration::from_secs(1);
 
+/// The time in which a thread takes the interpreter back that is free.
+const COMES_BACK: Duration = Duration::from_millis(10);
+
 /// The stack size of a thread, in bytes, as in the command line. Unused stack takes no memory.
 const STACK_BYTES: usize = 64 << 20;
 
@@ -187,12 +190,28 @@ pub(crate) fn receive<T: Send>(
     receiver: &Mutex<Receiver<T>>,
 ) -> PyResult<Option<T>> {
     loop {
-        match py.detach(|| lock(receiver).recv_timeout(STEP)) {
+        match detached(py, || lock(receiver).recv_timeout(STEP)) {
             Ok(value) => return Ok(Some(value)),
             Err(RecvTimeoutError::Disconnected) => return Ok(None),
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
         }
     }
+}
+
+/// Does something without the interpreter.
+///
+/// Once the interpreter exits, only the main thread comes back. The interpreter would end the others by unwinding them, through
+/// frames of this library that cannot be unwound so.
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| {
+        let value = work();
+        if !is_main_thread() && started().is_some_and(|threads| *threads.is_exiting.borrow()) {
+            loop {
+                std::thread::park();
+            }
+        }
+        value
+    })
 }
 
 /// Locks something that others hold while they wait. Ctrl-C raises `KeyboardInterrupt`.
@@ -205,7 +224,7 @@ pub(crate) fn lock_when_free<'a>(
             Ok(guard) => return Ok(guard),
             Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
             Err(TryLockError::WouldBlock) => {
-                py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+                detached(py, || std::thread::sleep(Duration::from_millis(1)));
                 py.check_signals()?;
             }
         }
@@ -232,6 +251,10 @@ pub(crate) fn shut_down(py: Python<'_>) {
     threads.is_exiting.send_replace(true);
     let runtime = lock(&threads.runtime).take();
     if let Some(runtime) = runtime {
-        py.detach(|| runtime.shutdown_timeout(EXIT));
+        py.detach(|| {
+            runtime.shutdown_timeout(EXIT);
+            // Those that were about to come back do so while they can.
+            std::thread::sleep(COMES_BACK);
+        });
     }
 }

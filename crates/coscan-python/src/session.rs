@@ -20,7 +20,7 @@ use pyo3::types::PyMapping;
 
 use crate::errors::{from_any, from_engine, wrong};
 use crate::plans::PlanError;
-use crate::process::{OfProcess, wait};
+use crate::process::{OfProcess, detached, wait};
 use crate::result::Result;
 use crate::server::{Server, Settings};
 use crate::statement::Statement;
@@ -48,7 +48,7 @@ impl Session {
         };
         let default = || (usable_memory_bytes().unwrap_or_default() / 4).max(MEMORY_BYTES_MIN);
         let memory = memory.unwrap_or_else(default);
-        let session = py.detach(|| SqlSession::new(Some(memory), policy)).map_err(from_any)?;
+        let session = detached(py, || SqlSession::new(Some(memory), policy)).map_err(from_any)?;
         Ok(Self(OfProcess::new(Arc::new(session))))
     }
 

@@ -114,6 +114,15 @@ class Processes(unittest.TestCase):
             threading.Thread(target=result.fetchall, daemon=True).start()
         """), 0)  # fmt: skip
 
+    def test_the_interpreter_exits_while_many_threads_wait(self) -> None:
+        for _ in range(5):
+            assert_ends(self, python(f"""
+                import coscan, threading, time
+                for _ in range(16):
+                    threading.Thread(target=lambda: coscan.sql('''{ENDLESS}''').fetchall(), daemon=True).start()
+                time.sleep(0.2)
+            """), 0)  # fmt: skip
+
     def test_the_command_line(self) -> None:
         def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
             return subprocess.run([sys.executable, "-m", "coscan", *arguments], capture_output=True, text=True, timeout=60)
