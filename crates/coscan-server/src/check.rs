@@ -161,8 +161,7 @@ mod tests {
         assert!(errors(&config("0.0.0.0:0", true)).iter().any(|e| e.contains("insecure")));
         assert!(errors(&config("127.0.0.1:0", false))[0].contains("users_file"));
         assert!(errors("insecure = true")[0].contains("no address"));
-        let worker =
-            "[workers]\nlisten = '127.0.0.1:0'\nstores = ['/data']\nkey = '/nowhere/cluster.key'";
+        let worker = "[workers]\nlisten = '127.0.0.1:0'\nstores = ['/data']\ninsecure = true";
         check(&toml::from_str(worker).unwrap()).unwrap();
         let flight = "users_file = '/nowhere'\n[listen]\nflight = '0.0.0.0:0'";
         assert!(errors(flight).iter().any(|e| e.contains("certificate")));

@@ -52,19 +52,16 @@ pub enum Security {
 pub struct Connections {
     security: Security,
     /// The runtime that answers pings. Operators must not keep its threads busy.
-    runtime: Handle,
+    runtime: Option<Handle>,
     channels: Mutex<BTreeMap<Url, BoxCloneSyncChannel>>,
 }
 
 impl Connections {
-    /// No connections yet. This runtime will drive them, so that its threads must be free of operators: a server whose pings are not
-    /// answered is taken for lost.
-    ///
-    /// # Panics
-    /// If there is no tokio runtime here.
+    /// No connections yet. The tokio runtime here, if there is one, will drive them, so that its threads must be free of operators: a
+    /// server whose pings are not answered is taken for lost.
     #[must_use]
     pub fn new(security: Security) -> Self {
-        Self { security, runtime: Handle::current(), channels: Mutex::default() }
+        Self { security, runtime: Handle::try_current().ok(), channels: Mutex::default() }
     }
 
     fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
@@ -72,7 +69,7 @@ impl Connections {
         if let Some(channel) = channels.get(url) {
             return Ok(channel.clone());
         }
-        let _drives = self.runtime.enter();
+        let _drives = self.runtime.as_ref().map(Handle::enter);
         let channel = connect_lazily(url, &self.security)?;
         channels.insert(url.clone(), channel.clone());
         Ok(channel)

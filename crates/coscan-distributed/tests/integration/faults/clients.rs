@@ -13,7 +13,7 @@ use crate::data::sorted_rows;
 
 /// A query of more rows than any buffer has room for.
 fn many_rows() -> String {
-    vec!["SELECT * FROM lineitem"; 6].join(" UNION ALL ")
+    ["SELECT * FROM lineitem"; 6].join(" UNION ALL ")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
