@@ -1,6 +1,7 @@
 //! A server of a demonstration, in the process that starts it.
 
 use std::ffi::OsString;
+#[cfg(feature = "distributed")]
 use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::Duration;
@@ -53,6 +54,7 @@ impl Process {
     }
 
     /// The address for clients.
+    #[cfg(feature = "distributed")]
     pub(crate) fn postgres(&self) -> Result<SocketAddr, Failure> {
         Ok(self.ready.postgres.ok_or("a server does not listen for clients")?)
     }

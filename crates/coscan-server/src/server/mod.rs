@@ -6,7 +6,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "distributed")]
+use coscan_runtime::BufferManager;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
 use crate::check::check;
 use crate::config::{Config, ConfigError, Http};
 use crate::http::HttpServer;
@@ -15,11 +19,7 @@ use crate::postgres::PostgresServer;
 use crate::ring;
 use crate::sql::{SqlService, SqlServiceError};
 use crate::users::{Users, UsersError};
-use coscan_runtime::BufferManager;
 pub use error::ServerError;
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 /// The maximum time for connections to end once their queries are cancelled.
 const END_MAX: Duration = Duration::from_secs(5);
