@@ -48,7 +48,8 @@ impl Cluster {
             return self.explain(session, explain).await;
         }
         let deadline = Instant::now() + self.options.busy_timeout;
-        let mut permit = timeout_at(deadline, self.permits(1)).await.map_err(|_| busy())??;
+        let mut permit =
+            timeout_at(deadline, self.permits(1)).await.map_err(|_| WorkersBusy.into_error())??;
         let (mut lost, mut is_retry, mut is_alone) = (Vec::new(), false, false);
         let mut busy_wait = BUSY_WAIT.0;
         loop {
@@ -154,8 +155,4 @@ fn jittered(time: Duration) -> Duration {
     let (random, _) = Uuid::new_v4().as_u64_pair();
     let half = time / 2;
     half + Duration::from_nanos(random % u64::try_from(half.as_nanos()).unwrap_or(1).max(1))
-}
-
-fn busy() -> DataFusionError {
-    WorkersBusy.into_error()
 }

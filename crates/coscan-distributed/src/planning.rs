@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::codec::TaskScanCodec;
 use crate::not_distributed::NotDistributed;
-use crate::options::{ClusterOptions, Workers, options_of, workers_of};
+use crate::options::{ClusterOptions, Workers, options_of};
 use crate::scan_tasks::{desired_tasks, divide, route_to_owners};
 use crate::sendable::{KnownFunctions, check_sendable};
 use crate::session_header::SessionHeader;
@@ -65,8 +65,6 @@ pub struct DistributedPlan {
     pub plan: Arc<dyn ExecutionPlan>,
     /// The session to execute it in.
     pub session: SessionState,
-    /// The workers that may get tasks of it.
-    pub workers: Vec<Url>,
     /// The first failure of a connection to one of them.
     pub(crate) failure: FirstFailure,
 }
@@ -112,8 +110,7 @@ impl Cluster {
             return Err(NotDistributed::OneTask.into_error());
         }
         check_windows(&plan).map_err(no_plan)?;
-        let workers = workers_of(session.config()).0.clone();
-        Ok(DistributedPlan { plan, session, workers, failure })
+        Ok(DistributedPlan { plan, session, failure })
     }
 
     /// The session that plans and executes a statement.

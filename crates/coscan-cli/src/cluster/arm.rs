@@ -103,8 +103,15 @@ impl Arm {
     }
 
     /// The first answer that differs from that of the first run of all.
-    pub(super) fn difference(&self) -> Option<&String> {
+    fn difference(&self) -> Option<&String> {
         self.runs.iter().find_map(|run| run.difference.as_ref())
+    }
+
+    /// What is wrong: an answer that differs, or a query that has none. The engine alone may fail, for instance for want of memory.
+    pub(super) fn fault(&self) -> Option<&String> {
+        let mut errors = self.runs.iter().filter_map(|run| run.error.as_ref());
+        let failed = errors.next().filter(|_| self.kind != ArmKind::Engine);
+        self.difference().or(failed)
     }
 
     /// The median of all runs.

@@ -123,8 +123,8 @@ impl Demo {
             let written = std::fs::write(path, text + "\n");
             written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         }
-        match arms.iter().find_map(Arm::difference) {
-            Some(difference) => Err(difference.clone().into()),
+        match arms.iter().find_map(Arm::fault) {
+            Some(fault) => Err(fault.clone().into()),
             None => Ok(()),
         }
     }

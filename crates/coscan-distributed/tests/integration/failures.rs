@@ -1,56 +1,35 @@
 //! Tasks that fail, and plans that workers refuse.
 
-use arrow::datatypes::DataType;
-use datafusion::error::Result;
+use std::sync::Arc;
+
+use arrow::array::AsArray;
+use arrow::datatypes::{DataType, Int64Type};
 use datafusion::execution::FunctionRegistry;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
 
 use crate::cluster::{TestCluster, TestOptions};
 use crate::data::{TABLES, sorted_rows, tpch_session, tpch_tables};
 
 /// `panics(x)`: panics where x is 1, and is x otherwise.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Panics(Signature);
-
-impl Panics {
-    fn udf() -> ScalarUDF {
-        ScalarUDF::from(Self(Signature::exact(vec![DataType::Int64], Volatility::Volatile)))
-    }
-}
-
-impl ScalarUDFImpl for Panics {
-    fn name(&self) -> &'static str {
-        "panics"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.0
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        use datafusion::arrow::array::AsArray;
-        use datafusion::arrow::datatypes::Int64Type;
-        let values = arguments.args[0].to_array(arguments.number_rows)?;
+fn panics() -> ScalarUDF {
+    let call = |arguments: &[ColumnarValue]| {
+        let values = arguments[0].to_array(1)?;
         let values = values.as_primitive::<Int64Type>();
         assert!(!values.iter().flatten().any(|value| value == 1), "there is a 1");
-        Ok(arguments.args[0].clone())
-    }
+        Ok(arguments[0].clone())
+    };
+    let number = DataType::Int64;
+    create_udf("panics", vec![number.clone()], number, Volatility::Volatile, Arc::new(call))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_panic_in_a_task_is_an_error_and_loses_no_rows() {
     let cluster = TestCluster::start_with(&TestOptions::small(3), |state| {
-        state.register_udf(Panics::udf().into())?;
+        state.register_udf(panics().into())?;
         Ok(())
     });
     let session = tpch_session(4, Some(&cluster.coordinator)).await;
-    session.register_udf(Panics::udf());
+    session.register_udf(panics());
     for sql in [
         "SELECT panics(l_orderkey) FROM lineitem",
         "SELECT panics(l_orderkey), count(*) FROM lineitem GROUP BY 1",

@@ -10,11 +10,8 @@ use coscan_distributed::{
     worker,
 };
 use datafusion::config::Dialect;
-use datafusion::error::Result;
 use datafusion::execution::{FunctionRegistry, TaskContext};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
 use futures::TryStreamExt;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
@@ -24,37 +21,18 @@ use url::Url;
 use crate::cluster::{TestOptions, coscan};
 use crate::data::tpch_session;
 
-/// `blocks(x)` is x. The first calls keep their threads for longer than a worker may be silent.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Blocks(Signature);
-
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-impl Blocks {
-    fn udf() -> ScalarUDF {
-        ScalarUDF::from(Self(Signature::exact(vec![DataType::Int64], Volatility::Volatile)))
-    }
-}
-
-impl ScalarUDFImpl for Blocks {
-    fn name(&self) -> &'static str {
-        "blocks"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.0
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+/// `blocks(x)` is x. The first calls keep their threads for longer than a worker may be silent.
+fn blocks() -> ScalarUDF {
+    let call = |arguments: &[ColumnarValue]| {
         if CALLS.fetch_add(1, Ordering::Relaxed) < 8 {
             std::thread::sleep(Duration::from_secs(6));
         }
-        Ok(arguments.args[0].clone())
-    }
+        Ok(arguments[0].clone())
+    };
+    let number = DataType::Int64;
+    create_udf("blocks", vec![number.clone()], number, Volatility::Volatile, Arc::new(call))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,7 +43,7 @@ async fn a_worker_whose_threads_are_busy_is_not_lost() {
             coscan: coscan(&TestOptions::small(1)).0,
             channels: Arc::new(Connections::new(Security::None)),
             register_functions: Arc::new(|state| {
-                state.register_udf(Blocks::udf().into())?;
+                state.register_udf(blocks().into())?;
                 Ok(())
             }),
             stores: vec![Url::parse("file:///").unwrap()].into(),
@@ -85,7 +63,7 @@ async fn a_worker_whose_threads_are_busy_is_not_lost() {
     let options = ClusterOptions { divided_bytes_min: 0, ..ClusterOptions::default() };
     let cluster = Cluster::new(options, healthy, connections);
     let session = tpch_session(4, Some(&coscan(&TestOptions::small(1)).0)).await;
-    session.register_udf(Blocks::udf());
+    session.register_udf(blocks());
     let state = session.state();
     let sql = "SELECT l_returnflag, max(blocks(l_orderkey)) FROM lineitem GROUP BY 1";
     let statement = state.sql_to_statement(sql, &Dialect::Generic).unwrap();
