@@ -4,19 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::common::format::ExplainFormat;
+use datafusion::common::not_impl_err;
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{Explain, LogicalPlan};
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_distributed::display_plan_ascii;
 use futures::{StreamExt, stream};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
-use crate::network_errors::{WorkerLost, WorkersBusy, is_busy, is_memory_short, is_of_network};
-use crate::planning::{Cluster, DistributedPlan, QUERIES_MAX};
+use crate::coordinator::Coordinator;
+use crate::network_errors::{WorkersBusy, is_busy, is_memory_short, is_of_network, of_query};
+use crate::planning::DistributedPlan;
+use crate::query_description::QueryDescription;
 
 /// The most time to refresh the list of workers when the lost one is known.
 const REFRESH_MAX: Duration = Duration::from_secs(1);
@@ -27,7 +30,7 @@ const BUSY_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 /// The most time that a query waits to be executed alone. Those that come later wait behind it.
 const ALONE_MAX: Duration = Duration::from_secs(20);
 
-impl Cluster {
+impl Coordinator {
     /// Executes a statement of a session with coscan on the workers, and returns once its first rows have come. If a worker
     /// is lost before that, the statement is planned and executed once more, on the others. While workers have too many
     /// queries, it waits. If there was no memory for it beside other queries of this coordinator, it is executed once more,
@@ -35,26 +38,26 @@ impl Cluster {
     /// `context` makes the context of a session to execute its plan in. EXPLAIN shows the stages and the owners.
     ///
     /// # Errors
-    /// [`NotDistributed`](crate::NotDistributed) if its server should execute it alone; [`WorkerLost`]; otherwise as the
-    /// planner and the operators.
+    /// [`NotDistributed`](crate::NotDistributed) if this server should execute it alone; [`WorkersBusy`] if workers have too many
+    /// queries for too long; [`WorkerLost`](crate::WorkerLost); otherwise those of the planner and the operators.
     pub async fn execute(
         &self,
         session: &SessionState,
         statement: &LogicalPlan,
-        query: Option<String>,
+        description: &QueryDescription,
         context: &(dyn Fn(&SessionState) -> TaskContext + Send + Sync),
     ) -> Result<SendableRecordBatchStream> {
         if let LogicalPlan::Explain(explain) = statement {
-            return self.explain(session, explain).await;
+            return self.explain(session, explain, description).await;
         }
         let deadline = Instant::now() + self.options.busy_timeout;
         let mut permit =
-            timeout_at(deadline, self.permits(1)).await.map_err(|_| WorkersBusy.into_error())??;
+            timeout_at(deadline, self.acquire(1)).await.map_err(|_| WorkersBusy.into_error())??;
         let (mut lost, mut is_retry, mut is_alone) = (Vec::new(), false, false);
         let mut busy_wait = BUSY_WAIT.0;
         loop {
-            let had_company = self.has_company();
-            let planned = self.plan_without(session, statement, query.clone(), &lost).await?;
+            let had_others = self.has_other_queries();
+            let planned = self.plan_without(session, statement, description, &lost).await?;
             let failure = planned.failure.clone();
             let context = context(&planned.session);
             match started(planned, context).await {
@@ -64,7 +67,7 @@ impl Cluster {
                     let permit = permit.split(1);
                     let rows = rows.map(move |batch| {
                         let _until_the_last_row = &permit;
-                        batch.map_err(|error| WorkerLost::or_other(error, failure.worker()))
+                        batch.map_err(|error| of_query(error, failure.worker()))
                     });
                     return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
                 }
@@ -86,40 +89,32 @@ impl Cluster {
                 Err(error)
                     if is_memory_short(&error)
                         && !is_alone
-                        && (had_company || self.has_company()) =>
+                        && (had_others || self.has_other_queries()) =>
                 {
                     log::info!("a query waits to be executed alone, since memory was short");
                     is_alone = true;
                     drop(permit);
-                    let all = timeout(ALONE_MAX, self.permits(self.queries_max())).await;
+                    let all = timeout(ALONE_MAX, self.acquire(self.queries_max)).await;
                     permit = all.map_err(|_| error)??;
                 }
-                Err(error) => return Err(WorkerLost::or_other(error, failure.worker())),
+                Err(error) => return Err(of_query(error, failure.worker())),
             }
         }
-    }
-
-    /// Waits until this coordinator may execute queries over the workers.
-    async fn permits(&self, count: u32) -> Result<OwnedSemaphorePermit> {
-        let permits = Arc::clone(&self.permits).acquire_many_owned(count).await;
-        permits.map_err(|error| DataFusionError::External(error.into()))
-    }
-
-    /// Whether other queries of this coordinator have permits.
-    fn has_company(&self) -> bool {
-        self.permits.available_permits() + 1 < self.queries_max() as usize
-    }
-
-    fn queries_max(&self) -> u32 {
-        u32::try_from(self.options.queries_max).unwrap_or(u32::MAX).clamp(1, QUERIES_MAX)
     }
 
     async fn explain(
         &self,
         session: &SessionState,
         explain: &Explain,
+        description: &QueryDescription,
     ) -> Result<SendableRecordBatchStream> {
-        let planned = self.plan(session, &explain.plan, None).await?;
+        let planned = self.plan(session, &explain.plan, description).await?;
+        let format = &explain.explain_format;
+        if *format != ExplainFormat::Indent {
+            return not_impl_err!(
+                "EXPLAIN does not show a plan of workers in the format {format}: use EXPLAIN without FORMAT, or SET coscan.distributed = off"
+            );
+        }
         let logical = session.optimize(&explain.plan)?;
         let stages = display_plan_ascii(planned.plan.as_ref(), false);
         let rows = [

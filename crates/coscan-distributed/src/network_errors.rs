@@ -15,6 +15,12 @@ const NO_PLAN: &str = "Worker::execute_task timed-out while waiting for the plan
 /// How the error of a task begins for which its worker has no memory.
 const NO_MEMORY: &str = "a worker has no memory for the query";
 
+/// How the error of a task begins that has reached a limit of its query or its user.
+const ON_WORKER: &str = "on a worker, ";
+
+/// How memory pools begin to say that a query, or a user, has reached its limit. Alone, the query would fail again.
+pub const OVER_LIMIT: [&str; 2] = ["the query holds", "the queries of user"];
+
 /// The most bytes of the text of an error.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
@@ -62,21 +68,21 @@ impl WorkerLost {
         let DataFusionError::External(error) = error.find_root() else { return false };
         error.is::<Self>()
     }
+}
 
-    /// The error of a query, as a lost worker if it is one of the network.
-    pub(crate) fn or_other(error: DataFusionError, worker: Option<&Url>) -> DataFusionError {
-        if is_busy(&error) {
-            return WorkersBusy.into_error();
-        }
-        if !is_of_network(&error) {
-            return error;
-        }
-        let reason = match status(&error) {
-            Some(status) => status.message().to_owned(),
-            None => error.strip_backtrace(),
-        };
-        DataFusionError::External(Box::new(Self { worker: worker.cloned(), reason }))
+/// The error of a query as its client sees it: workers that have too many queries, a worker that was lost, or the error itself.
+pub(crate) fn of_query(error: DataFusionError, worker: Option<&Url>) -> DataFusionError {
+    if is_busy(&error) {
+        return WorkersBusy.into_error();
     }
+    if !is_of_network(&error) {
+        return error;
+    }
+    let reason = match status(&error) {
+        Some(status) => status.message().to_owned(),
+        None => error.strip_backtrace(),
+    };
+    DataFusionError::External(Box::new(WorkerLost { worker: worker.cloned(), reason }))
 }
 
 /// The error of a task, in a form in which its coordinator understands it.
@@ -86,9 +92,19 @@ pub(crate) fn of_task(error: DataFusionError) -> DataFusionError {
         return DataFusionError::Execution(format!("{BETWEEN_WORKERS}: {}", shortened(text)));
     }
     match error.find_root() {
-        DataFusionError::ResourcesExhausted(text) if !text.starts_with(NO_MEMORY) => {
+        // Of another worker.
+        DataFusionError::ResourcesExhausted(text)
+            if text.starts_with(NO_MEMORY) || text.starts_with(ON_WORKER) =>
+        {
+            error
+        }
+        DataFusionError::ResourcesExhausted(text) => {
+            let is_limit = OVER_LIMIT.iter().any(|limit| text.starts_with(limit));
             let text = shortened(text.clone());
-            DataFusionError::ResourcesExhausted(format!("{NO_MEMORY}: {text}"))
+            DataFusionError::ResourcesExhausted(match is_limit {
+                true => format!("{ON_WORKER}{text}"),
+                false => format!("{NO_MEMORY}: {text}"),
+            })
         }
         // It travels in the trailers of an answer, for whose bytes there is a limit.
         _ if error.to_string().len() > TEXT_BYTES_MAX => {
@@ -120,7 +136,8 @@ pub(crate) fn is_busy(error: &DataFusionError) -> bool {
     status(error).is_some_and(|status| status.message().starts_with(BUSY))
 }
 
-/// Whether a query failed because a worker had no memory for it. Limits of users are those of the coordinator.
+/// Whether a query failed because a worker had no memory for it beside other queries. Limits of the query and of its user do
+/// not count: alone, it would fail again.
 pub(crate) fn is_memory_short(error: &DataFusionError) -> bool {
     let DataFusionError::ResourcesExhausted(text) = error.find_root() else { return false };
     text.starts_with(NO_MEMORY)

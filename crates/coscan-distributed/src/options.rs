@@ -10,22 +10,23 @@ use datafusion::prelude::SessionConfig;
 use datafusion_distributed::WorkerResolver;
 use url::Url;
 
-/// How statements are divided.
+/// How a coordinator divides statements.
 #[derive(Clone, Debug)]
-pub struct ClusterOptions {
+pub struct CoordinatorOptions {
     /// Scans of at least this many stored bytes are divided among all workers. Smaller ones are executed by one. The
     /// default is 64 MB.
     pub divided_bytes_min: u64,
-    /// The number of distributed queries that each worker executes at the same time. The default is 16.
+    /// The most distributed queries that each worker, and this coordinator, execute at the same time. The default is 16.
     pub queries_max: usize,
-    /// The time that a query waits for workers that have too many. The default is a minute.
+    /// The longest time that a query waits while workers, or this coordinator, execute as many as they may. The default is a
+    /// minute.
     pub busy_timeout: Duration,
     /// The scalar functions that workers know, by name. Queries that call others are not distributed. `None`: functions are not
     /// checked.
     pub functions: Option<Arc<HashMap<String, Arc<ScalarUDF>>>>,
 }
 
-impl Default for ClusterOptions {
+impl Default for CoordinatorOptions {
     fn default() -> Self {
         Self {
             divided_bytes_min: 64_000_000,
@@ -52,6 +53,6 @@ pub(crate) fn workers_of(config: &SessionConfig) -> Arc<Workers> {
 }
 
 /// How the statement that a session plans is divided.
-pub(crate) fn options_of(config: &SessionConfig) -> Arc<ClusterOptions> {
-    config.get_extension::<ClusterOptions>().unwrap_or_default()
+pub(crate) fn options_of(config: &SessionConfig) -> Arc<CoordinatorOptions> {
+    config.get_extension::<CoordinatorOptions>().unwrap_or_default()
 }

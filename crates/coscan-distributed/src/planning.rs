@@ -1,6 +1,5 @@
 //! Plans statements for several workers.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,14 +13,15 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion_distributed::{
-    ChannelResolver, DistributedExec, DistributedExt, SessionStateBuilderExt, WorkerResolver,
+    DistributedExec, DistributedExt, SessionStateBuilderExt, WorkerResolver,
 };
-use tokio::sync::Semaphore;
 use url::Url;
 
 use crate::codec::TaskScanCodec;
+use crate::coordinator::Coordinator;
 use crate::not_distributed::NotDistributed;
-use crate::options::{ClusterOptions, Workers, options_of};
+use crate::options::{Workers, options_of};
+use crate::query_description::QueryDescription;
 use crate::scan_tasks::{desired_tasks, divide, route_to_owners};
 use crate::sendable::{KnownFunctions, check_sendable};
 use crate::session_header::SessionHeader;
@@ -32,31 +32,8 @@ use crate::window_order::check_windows;
 /// memory.
 const BUFFER_BYTES: (u64, u64) = (1 << 20, 16 << 20);
 
-/// The most queries that a coordinator executes at once, whatever its options say.
-pub(crate) const QUERIES_MAX: u32 = 1 << 20;
-
-/// The workers of a cluster that can be given tasks.
-#[async_trait]
-pub trait WorkerList: WorkerResolver {
-    /// Finds out which workers are there.
-    async fn refresh(&self);
-}
-
-/// The workers that statements are divided among.
-#[derive(Clone)]
-pub struct Cluster {
-    pub(crate) workers: Arc<dyn WorkerList>,
-    pub(crate) options: ClusterOptions,
-    /// Limits the queries that this coordinator executes at once, so that its own do not make workers busy.
-    pub(crate) permits: Arc<Semaphore>,
-    channels: Arc<dyn ChannelResolver + Send + Sync>,
-}
-
-impl fmt::Debug for Cluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+/// Between these bounds, the buffers of all connections have a sixteenth of the memory.
+const BUFFERS_PART: u64 = 16;
 
 /// A plan that workers execute.
 #[derive(Clone, Debug)]
@@ -69,18 +46,7 @@ pub struct DistributedPlan {
     pub(crate) failure: FirstFailure,
 }
 
-impl Cluster {
-    /// The workers that a resolver names when a statement is planned, with connections to them.
-    #[must_use]
-    pub fn new(
-        options: ClusterOptions,
-        workers: Arc<dyn WorkerList>,
-        channels: Arc<dyn ChannelResolver + Send + Sync>,
-    ) -> Self {
-        let permits = Semaphore::new(options.queries_max.clamp(1, QUERIES_MAX as usize));
-        Self { options, workers, permits: Arc::new(permits), channels }
-    }
-
+impl Coordinator {
     /// Plans a statement of a session with coscan, which is not optimized yet.
     ///
     /// # Errors
@@ -90,9 +56,9 @@ impl Cluster {
         &self,
         session: &SessionState,
         statement: &LogicalPlan,
-        query: Option<String>,
+        description: &QueryDescription,
     ) -> Result<DistributedPlan> {
-        self.plan_without(session, statement, query, &[]).await
+        self.plan_without(session, statement, description, &[]).await
     }
 
     /// Plans a statement for those workers that are not known to be lost.
@@ -100,11 +66,11 @@ impl Cluster {
         &self,
         session: &SessionState,
         statement: &LogicalPlan,
-        query: Option<String>,
+        description: &QueryDescription,
         lost: &[Url],
     ) -> Result<DistributedPlan> {
         let failure = FirstFailure::default();
-        let session = self.session(session, query, lost, failure.clone())?;
+        let session = self.session(session, description, lost, failure.clone())?;
         let plan = session.create_physical_plan(statement).await.map_err(no_plan)?;
         if !plan.exists(|plan| Ok(plan.is::<DistributedExec>()))? {
             return Err(NotDistributed::OneTask.into_error());
@@ -117,7 +83,7 @@ impl Cluster {
     fn session(
         &self,
         session: &SessionState,
-        query: Option<String>,
+        description: &QueryDescription,
         lost: &[Url],
         failure: FirstFailure,
     ) -> Result<SessionState> {
@@ -128,11 +94,12 @@ impl Cluster {
         if workers.is_empty() {
             return Err(NotDistributed::NoWorkers.into_error());
         }
-        let header = SessionHeader::of(session.config(), query).to_headers()?;
+        let header = SessionHeader::of(session.config(), description.clone()).to_headers()?;
         let memory = CoscanOptions::of(session.config());
         let memory = memory.map_or(0, |coscan| coscan.manager().options().memory_bytes);
-        let connections = 16 * workers.len().saturating_mul(self.options.queries_max) as u64;
-        let buffer_bytes = (memory / connections.max(1)).clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
+        let connections = workers.len().saturating_mul(self.options.queries_max) as u64;
+        let buffer_bytes = memory / BUFFERS_PART / connections.max(1);
+        let buffer_bytes = buffer_bytes.clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
         let buffer_bytes = usize::try_from(buffer_bytes).unwrap_or(usize::MAX);
         let workers = Arc::new(Workers(workers));
         let mut state = for_workers(session.clone());

@@ -35,7 +35,7 @@ use datafusion_distributed::{
 use crate::not_distributed::NotDistributed;
 use crate::task_scan::TaskScan;
 
-/// The most operators above each other in a plan, and the most calls within each other in an expression. The form in which
+/// The most operators above each other in a plan, and the most levels of an expression. The form in which
 /// plans are sent has room for 100 levels, and each of these takes two.
 const DEPTH_MAX: usize = 40;
 

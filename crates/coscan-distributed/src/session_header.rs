@@ -1,5 +1,5 @@
-//! The settings of a coordinator's session, which travel with each task: workers start from defaults otherwise, which can
-//! give other rows.
+//! The settings of a coordinator's session and the description of the query, which travel with each task: workers start from
+//! defaults otherwise, which can give other rows.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,26 @@ use coscan_datafusion::SessionSettings;
 use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::error::Result;
 use datafusion::prelude::SessionConfig;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use prost::Message;
-use uuid::Uuid;
 
+use crate::query_description::QueryDescription;
 use crate::wire::FORMAT;
 
 /// The name of the header.
 const NAME: &str = "coscan-session";
 
-/// The header with the unique id of an execution of a query.
-const EXECUTION: &str = "coscan-execution";
-
 /// The prefix of settings that the engine itself sends.
 const SENT_BY_ENGINE: &str = "distributed.";
 
-/// The settings of a session that are not the defaults, with the version of the server.
+/// The settings of a session that are not the defaults, the description of the query, and the version of the server.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SessionHeader {
     /// The version of the coordinator: that of coscan, of the engine, and of the form of scans.
     #[prost(string, tag = "1")]
     version: String,
-    /// The coordinator's id of the query.
-    #[prost(string, optional, tag = "2")]
-    pub(crate) query: Option<String>,
+    #[prost(message, required, tag = "2")]
+    pub(crate) description: QueryDescription,
     #[prost(message, repeated, tag = "3")]
     settings: Vec<Setting>,
 }
@@ -56,14 +52,14 @@ pub(crate) fn version() -> String {
 
 impl SessionHeader {
     /// The header of a session.
-    pub(crate) fn of(config: &SessionConfig, query: Option<String>) -> Self {
+    pub(crate) fn of(config: &SessionConfig, description: QueryDescription) -> Self {
         let mut defaults = SessionConfig::new();
         SessionSettings::add_to(&mut defaults);
         let defaults: BTreeMap<_, _> = entries(&defaults).collect();
         let settings = entries(config).filter(|(key, value)| defaults.get(key) != Some(value));
         // No known setting has a default and can be unset.
         let settings = settings.filter_map(|(key, value)| Some(Setting { key, value: value? }));
-        Self { version: version(), query, settings: settings.collect() }
+        Self { version: version(), description, settings: settings.collect() }
     }
 
     /// The headers that travel with each task.
@@ -71,12 +67,7 @@ impl SessionHeader {
         let value = BASE64_STANDARD.encode(self.encode_to_vec());
         let value =
             HeaderValue::try_from(value).map_err(|error| exec_datafusion_err!("{error}"))?;
-        let execution = HeaderValue::try_from(Uuid::new_v4().to_string());
-        let execution = execution.map_err(|error| exec_datafusion_err!("{error}"))?;
-        Ok(HeaderMap::from_iter([
-            (http::HeaderName::from_static(NAME), value),
-            (http::HeaderName::from_static(EXECUTION), execution),
-        ]))
+        Ok(HeaderMap::from_iter([(HeaderName::from_static(NAME), value)]))
     }
 
     /// The header of a task.
@@ -117,11 +108,6 @@ impl SessionHeader {
         }
         Ok(())
     }
-}
-
-/// The id of the execution of which a task is part, if it has one.
-pub(crate) fn execution(headers: &HeaderMap) -> Option<Uuid> {
-    headers.get(EXECUTION)?.to_str().ok()?.parse().ok()
 }
 
 /// The settings that travel.

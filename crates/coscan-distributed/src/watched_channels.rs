@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::final_metrics::{operator_count, with_final_metrics};
+use crate::task_key::add_task_key;
 
 /// The first failure of a connection on which the coordinator of a statement keeps a task.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +99,7 @@ struct WatchedChannel {
 impl WorkerChannel for WatchedChannel {
     async fn coordinator_channel(
         &mut self,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         request: SetPlanRequest,
         messages: BoxStream<'static, CoordinatorToWorkerMsg>,
         metrics: ExecutionPlanMetricsSet,
@@ -114,6 +115,7 @@ impl WorkerChannel for WatchedChannel {
         });
         let messages = messages.chain(end).boxed();
         let operators = operator_count(&request.plan);
+        add_task_key(&mut headers, &request.task_key)?;
         let sent =
             self.channel.coordinator_channel(headers, request, messages, metrics, context).await;
         let answers = sent.map_err(|error| failure.record(&url, error))?;

@@ -1,21 +1,24 @@
 //! Workers, which execute tasks.
 
+use std::future::ready;
 use std::sync::Arc;
 
-use coscan_datafusion::{CoscanOptions, QueryId, SharedMemoryPool};
+use coscan_datafusion::{CoscanOptions, QueryId};
 use coscan_storage::stores::Prefixes;
 use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion_distributed::{
     ChannelResolver, DistributedExt, Worker, WorkerPlanRewriteEvent,
     WorkerPlanRewriteEventResponse, WorkerQueryContext,
 };
 
 use crate::codec::TaskScanCodec;
+use crate::query_pools::{MakeMemoryPool, QueryPools};
 use crate::sendable::check_received;
 use crate::session_header::{SessionHeader, version};
 use crate::task_errors::with_clear_errors;
+use crate::task_key::task_key;
 
 /// Registers the functions that the sessions of coordinators have besides the engine's.
 pub type RegisterFunctions = Arc<dyn Fn(&mut SessionState) -> Result<()> + Send + Sync>;
@@ -29,6 +32,8 @@ pub struct WorkerOptions {
     pub channels: Arc<dyn ChannelResolver + Send + Sync>,
     /// Registers the functions that the sessions of coordinators have besides the engine's.
     pub register_functions: RegisterFunctions,
+    /// Makes the memory pool for the operators of a query.
+    pub make_memory_pool: MakeMemoryPool,
     /// The prefixes of the files that tasks may read.
     pub stores: Prefixes,
 }
@@ -36,20 +41,28 @@ pub struct WorkerOptions {
 /// A worker. Its tasks share one manager and one memory budget, whatever coordinators and queries they are of.
 #[must_use]
 pub fn worker(options: WorkerOptions) -> Worker {
-    let manager = options.coscan.manager();
-    let runtime =
-        RuntimeEnv { memory_pool: SharedMemoryPool::of_manager(manager), ..RuntimeEnv::default() };
-    let build = move |context: WorkerQueryContext| {
-        let options = options.clone();
-        async move { session(&options, context) }
+    // Its files for rows that do not fit into memory are those of all tasks.
+    let runtime = RuntimeEnv::default();
+    let pools = Arc::new(QueryPools::new(Arc::clone(&options.make_memory_pool)));
+    let build = move |WorkerQueryContext { builder, headers }| {
+        let header = SessionHeader::from_headers(&headers);
+        let session = header.and_then(|header| {
+            let execution = task_key(&headers).map(|key| key.query_id);
+            let memory_pool = pools.of(&header.description, execution);
+            let runtime = RuntimeEnv { memory_pool, ..runtime.clone() };
+            session(&options, &header, builder.with_runtime_env(Arc::new(runtime)))
+        });
+        ready(session)
     };
-    Worker::from_session_builder(build).with_runtime_env(Arc::new(runtime)).with_version(version())
+    Worker::from_session_builder(build).with_version(version())
 }
 
 /// The session of a task.
-fn session(options: &WorkerOptions, context: WorkerQueryContext) -> Result<SessionState> {
-    let WorkerQueryContext { builder, headers } = context;
-    let header = SessionHeader::from_headers(&headers)?;
+fn session(
+    options: &WorkerOptions,
+    header: &SessionHeader,
+    builder: SessionStateBuilder,
+) -> Result<SessionState> {
     let mut state = builder
         .with_distributed_channel_resolver(Arc::clone(&options.channels))
         .with_distributed_user_codec(TaskScanCodec)
@@ -58,8 +71,8 @@ fn session(options: &WorkerOptions, context: WorkerQueryContext) -> Result<Sessi
     let config = state.config_mut();
     options.coscan.clone().add_to(config);
     header.apply_to(config)?;
-    if let Some(query) = header.query {
-        config.set_extension(Arc::new(QueryId::new(query)));
+    if let Some(query) = &header.description.query {
+        config.set_extension(Arc::new(QueryId::new(query.clone())));
     }
     config.set_extension(Arc::new(options.stores.clone()));
     (options.register_functions)(&mut state)?;

@@ -6,6 +6,9 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{ParamValues, ScalarValue, plan_err};
 use datafusion::error::Result as EngineResult;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement as DFStatement;
+use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use pyo3::exceptions::PyTypeError;
@@ -36,6 +39,45 @@ pub(crate) fn all(given: &Bound<'_, PyAny>) -> PyResult<ParamValues> {
             Ok(ParamValues::from(listed))
         }
         _ => Err(PyTypeError::new_err("parameters are a list, a tuple or a dict")),
+    }
+}
+
+/// Refuses parameters of statements other than queries and changes of tables.
+///
+/// # Errors
+/// If there are some.
+pub(crate) fn check_kind(
+    given: &ParamValues,
+    context: &SessionContext,
+    text: &str,
+) -> EngineResult<()> {
+    let is_empty = match given {
+        ParamValues::List(values) => values.is_empty(),
+        ParamValues::Map(values) => values.is_empty(),
+    };
+    if is_empty {
+        return Ok(());
+    }
+    let state = context.state();
+    let statement = state.sql_to_statement(text, &state.config_options().sql_parser.dialect);
+    let takes_parameters = match statement {
+        Ok(DFStatement::Statement(statement)) => matches!(
+            *statement,
+            Statement::Query(_)
+                | Statement::Insert(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
+                | Statement::CreateTable(_)
+                | Statement::CreateView(_)
+        ),
+        Ok(DFStatement::Explain(_) | DFStatement::CopyTo(_)) => true,
+        Ok(_) => false,
+        // Other parsers know more forms of queries.
+        Err(_) => true,
+    };
+    match takes_parameters {
+        true => Ok(()),
+        false => plan_err!("the statement takes no parameters: write the values into it"),
     }
 }
 

@@ -190,6 +190,9 @@ async fn query(
     parameters: Option<ParamValues>,
 ) -> EngineResult<Statement> {
     let context = session.context();
+    if let Some(given) = &parameters {
+        parameters::check_kind(given, context, text)?;
+    }
     let plan = match session.prepare(text).await? {
         Prepared::Plan(plan) => plan,
         Prepared::Executed(rows) => {

@@ -158,6 +158,9 @@ class Results(WithTable):
             self.session.sql(query, [1, 2, 3])
         with self.assertRaisesRegex(coscan.SqlError, "no parameter .b"):
             self.session.sql("SELECT $a", {"a": 1, "b": 2})
+        for text in ["SET datafusion.execution.batch_size = $1", "RESET datafusion.execution.batch_size"]:
+            with self.assertRaisesRegex(coscan.SqlError, "takes no parameters"):
+                self.session.sql(text, [100])
         mapping = types.MappingProxyType({"a": enum.IntEnum("Number", "ONE").ONE})
         self.assertEqual(self.session.sql("SELECT $a", mapping).fetchone(), (1,))
         with self.assertRaises(coscan.DataError):

@@ -1,10 +1,10 @@
-//! Divides queries among workers, and executes tasks of other servers.
+//! Makes the worker and the coordinator of a server from its settings.
 
 use std::sync::Arc;
 
 use coscan_distributed::{
-    Cluster, ClusterOptions, Connections, HealthyWorkers, Security, WorkerOptions, WorkerServer,
-    worker,
+    Connections, Coordinator, CoordinatorOptions, HealthyWorkers, Security, WorkerOptions,
+    WorkerServer, worker,
 };
 use coscan_storage::stores::Prefixes;
 use coscan_transport::CredentialsError;
@@ -40,13 +40,13 @@ pub enum WorkersError {
     Credentials(#[from] CredentialsError),
 }
 
-/// The settings as what they stand for.
+/// The settings of `[workers]`, with addresses parsed and files of credentials read.
 pub(crate) struct Membership {
     members: Vec<Url>,
     stores: Prefixes,
     security: Security,
     connections: Arc<Connections>,
-    options: ClusterOptions,
+    options: CoordinatorOptions,
 }
 
 impl Membership {
@@ -73,7 +73,7 @@ impl Membership {
                 Security::MutualTls(credentials.load()?)
             }
         };
-        let mut options = ClusterOptions::default();
+        let mut options = CoordinatorOptions::default();
         if let Some(bytes) = workers.divided_bytes_min {
             options.divided_bytes_min = bytes;
         }
@@ -94,14 +94,18 @@ impl Membership {
         let worker = worker(WorkerOptions {
             coscan: service.coscan().clone(),
             channels: Arc::clone(&self.connections) as _,
+            make_memory_pool: service.make_memory_pool(),
             register_functions: service.register_functions(),
             stores: self.stores.clone(),
         });
         WorkerServer::new(worker, self.security.clone(), self.options.queries_max)
     }
 
-    /// The workers that queries are divided among, if there are any.
-    pub(crate) fn cluster(&self, service: &SqlService) -> Option<(Arc<HealthyWorkers>, Cluster)> {
+    /// The coordinator for the members and their health, if there are any members.
+    pub(crate) fn coordinator(
+        &self,
+        service: &SqlService,
+    ) -> Option<(Arc<HealthyWorkers>, Coordinator)> {
         if self.members.is_empty() {
             return None;
         }
@@ -109,8 +113,8 @@ impl Membership {
         let workers = Arc::new(workers);
         let channels = Arc::clone(&self.connections) as _;
         let functions = Some(Arc::new(service.known_functions().clone()));
-        let options = ClusterOptions { functions, ..self.options.clone() };
-        let cluster = Cluster::new(options, Arc::clone(&workers) as _, channels);
-        Some((workers, cluster))
+        let options = CoordinatorOptions { functions, ..self.options.clone() };
+        let coordinator = Coordinator::new(options, Arc::clone(&workers) as _, channels);
+        Some((workers, coordinator))
     }
 }

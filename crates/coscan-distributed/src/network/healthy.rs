@@ -11,7 +11,7 @@ use futures::future::join_all;
 use url::Url;
 
 use super::connections::Connections;
-use crate::planning::WorkerList;
+use crate::coordinator::WorkerList;
 use crate::session_header::version;
 
 /// The interval at which workers are asked whether they are there.

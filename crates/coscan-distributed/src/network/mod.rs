@@ -1,12 +1,12 @@
 //! Connections between servers: `connections` to workers, a list of the `healthy` ones, and the `server` of a worker, which
-//! counts `running_tasks` and frees those that have ended (`task_cleanup`).
+//! counts `running_tasks`, and keeps them in the engine's cache until they have ended (`task_cache`).
 
 mod connection;
 mod connections;
 mod healthy;
 mod running_tasks;
 mod server;
-mod task_cleanup;
+mod task_cache;
 
 pub use connections::{Connections, Security};
 pub use healthy::{Health, HealthyWorkers};

@@ -1,10 +1,11 @@
 //! The tasks that run on a worker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
+use datafusion_distributed::TaskKey;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -17,31 +18,48 @@ pub struct RunningTasks(Arc<State>);
 struct State {
     /// The number of executions that may have tasks at the same time.
     executions_max: usize,
-    /// The executions that have tasks, with their numbers.
-    executions: Mutex<BTreeMap<Uuid, usize>>,
+    running: Mutex<Running>,
     tasks: watch::Sender<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    /// The executions of queries that have tasks, with the number of tasks of each.
+    executions: BTreeMap<Uuid, usize>,
+    /// The keys of those tasks that have their plan.
+    planned: HashSet<TaskKey>,
 }
 
 impl RunningTasks {
     /// No tasks, of at most this many executions at the same time.
     pub(super) fn new(executions_max: usize) -> Self {
         let tasks = watch::Sender::new(0);
-        Self(Arc::new(State { executions_max, executions: Mutex::default(), tasks }))
+        Self(Arc::new(State { executions_max, running: Mutex::default(), tasks }))
     }
 
     /// Counts a task of an execution until the result is dropped. `None` if there are too many executions.
     pub(super) fn start(&self, execution: Uuid) -> Option<RunningTask> {
-        let mut executions = self.executions();
+        let executions = &mut self.running().executions;
         if executions.len() >= self.0.executions_max && !executions.contains_key(&execution) {
             return None;
         }
         *executions.entry(execution).or_default() += 1;
         self.0.tasks.send_modify(|count| *count += 1);
-        Some(RunningTask { tasks: self.clone(), execution })
+        Some(RunningTask { tasks: self.clone(), execution, key: None })
     }
 
-    fn executions(&self) -> MutexGuard<'_, BTreeMap<Uuid, usize>> {
-        self.0.executions.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The keys of the tasks that have their plan.
+    pub(super) fn planned(&self) -> Vec<TaskKey> {
+        self.running().planned.iter().copied().collect()
+    }
+
+    /// Whether a task has its plan and has not ended.
+    pub(super) fn is_planned(&self, task: &TaskKey) -> bool {
+        self.running().planned.contains(task)
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of tasks.
@@ -67,17 +85,31 @@ impl RunningTasks {
 pub(super) struct RunningTask {
     tasks: RunningTasks,
     execution: Uuid,
+    key: Option<TaskKey>,
+}
+
+impl RunningTask {
+    /// Records that the worker has the plan of this task.
+    pub(super) fn with_plan(mut self, key: Option<TaskKey>) -> Self {
+        self.key = key;
+        self.tasks.running().planned.extend(key);
+        self
+    }
 }
 
 impl Drop for RunningTask {
     fn drop(&mut self) {
-        let mut executions = self.tasks.executions();
-        if let Some(tasks) = executions.get_mut(&self.execution) {
+        let mut running = self.tasks.running();
+        if let Some(key) = self.key {
+            running.planned.remove(&key);
+        }
+        if let Some(tasks) = running.executions.get_mut(&self.execution) {
             *tasks -= 1;
             if *tasks == 0 {
-                executions.remove(&self.execution);
+                running.executions.remove(&self.execution);
             }
         }
+        drop(running);
         self.tasks.0.tasks.send_modify(|count| *count -= 1);
     }
 }

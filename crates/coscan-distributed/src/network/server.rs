@@ -27,9 +27,9 @@ use uuid::Uuid;
 use super::connection::Connection;
 use super::connections::{HEADER_BYTES_MAX, PING_INTERVAL, PING_TIMEOUT, Security};
 use super::running_tasks::{RunningTasks, TaskBody};
-use super::task_cleanup::free_ended;
+use super::task_cache::{free_ended, keep_alive};
 use crate::network_errors::BUSY;
-use crate::session_header::execution;
+use crate::task_key::task_key;
 
 /// The largest plan that a worker accepts, and the largest batch that it sends, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -110,6 +110,7 @@ impl WorkerServer {
             () = leaving => {}
             () = accept(&listener, &self.security, &connected, &ended) => {}
             () = free_ended(&worker, &tasks) => {}
+            () = keep_alive(&worker, &tasks) => {}
             served = serving => if let Err(error) = served {
                 log::error!("this worker serves no more tasks: {error}; restart the server");
             },
@@ -198,13 +199,14 @@ where
         // The coordinator keeps this call as long as it needs the task.
         let task = match path.ends_with("/CoordinatorChannel") {
             true => {
-                let execution = execution(request.headers()).unwrap_or_else(Uuid::new_v4);
+                let key = task_key(request.headers());
+                let execution = key.map_or_else(Uuid::new_v4, |key| key.query_id);
                 let Some(task) = self.running.start(execution) else {
                     let busy =
                         format!("{BUSY}: it executes as many queries as workers.queries_max");
                     return ready(Ok(Status::resource_exhausted(busy).into_http())).boxed();
                 };
-                Some(task)
+                Some((task, key))
             }
             false => None,
         };
@@ -216,7 +218,8 @@ where
                 // After a panic, the coordinator would take this worker for lost.
                 Err(_) => return Ok(Status::internal("the plan is malformed").into_http()),
             };
-            let Some(_task) = task else { return Ok(response) };
+            let Some((task, key)) = task else { return Ok(response) };
+            let _task = task.with_plan(key);
             Ok(response.map(|body| Body::new(TaskBody { body, _task })))
         }
         .boxed()

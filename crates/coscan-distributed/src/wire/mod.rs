@@ -9,7 +9,7 @@ use datafusion_proto::protobuf;
 pub(crate) use encoding::encode;
 
 /// The number of this form, part of the version that servers compare. Raise it when a message changes.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// A scan of a task.
 #[derive(Clone, PartialEq, prost::Message)]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coscan_datafusion::CoscanOptions;
+use coscan_datafusion::{CoscanOptions, SharedMemoryPool};
 use coscan_distributed::{
-    Cluster, ClusterOptions, NotDistributed, WorkerList, WorkerOptions, worker,
+    Coordinator, CoordinatorOptions, NotDistributed, QueryDescription, WorkerList, WorkerOptions,
+    worker,
 };
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, MeteredStore, StoreMetrics, Stores};
@@ -35,8 +36,8 @@ pub(crate) struct TestWorker {
 /// Workers, and a coordinator that is none of them.
 pub(crate) struct TestCluster {
     pub(crate) workers: Vec<TestWorker>,
-    pub(crate) cluster: Cluster,
-    pub(crate) coordinator: CoscanOptions,
+    pub(crate) coordinator: Coordinator,
+    pub(crate) coscan: CoscanOptions,
 }
 
 /// The options of a test's workers.
@@ -83,15 +84,15 @@ impl TestCluster {
             channels.connect(url(index), worker);
         }
         let names: Vec<_> = (0..options.workers).map(url).collect();
-        let cluster = Cluster::new(
-            ClusterOptions {
+        let coordinator = Coordinator::new(
+            CoordinatorOptions {
                 divided_bytes_min: options.divided_bytes_min,
-                ..ClusterOptions::default()
+                ..CoordinatorOptions::default()
             },
             Arc::new(Names(names)),
             Arc::new(channels),
         );
-        Self { workers, cluster, coordinator: coscan(options).0 }
+        Self { workers, coordinator, coscan: coscan(options).0 }
     }
 
     /// The rows of a query over the workers.
@@ -104,8 +105,10 @@ impl TestCluster {
         let statement = state.sql_to_statement(sql, &Dialect::Generic)?;
         let statement = state.statement_to_plan(statement).await?;
         let rows = self
-            .cluster
-            .execute(&state, &statement, None, &|state| TaskContext::from(state))
+            .coordinator
+            .execute(&state, &statement, &QueryDescription::default(), &|state| {
+                TaskContext::from(state)
+            })
             .await?;
         rows.try_collect().await
     }
@@ -116,7 +119,7 @@ impl TestCluster {
     pub(crate) async fn distributes(&self, session: &SessionContext, sql: &str) -> bool {
         let state = session.state();
         let Ok(statement) = state.create_logical_plan(sql).await else { return false };
-        self.cluster.plan(&state, &statement, None).await.is_ok()
+        self.coordinator.plan(&state, &statement, &QueryDescription::default()).await.is_ok()
     }
 
     /// The rows of a query over the workers, or of its coordinator if it is not to be distributed.
@@ -148,8 +151,10 @@ fn worker_of(
     channels: Arc<dyn ChannelResolver + Send + Sync>,
     register_functions: fn(&mut SessionState) -> Result<()>,
 ) -> Worker {
+    let memory = SharedMemoryPool::of_manager(coscan.manager());
     worker(WorkerOptions {
         coscan,
+        make_memory_pool: Arc::new(move |_| Arc::clone(&memory)),
         channels,
         register_functions: Arc::new(register_functions),
         stores: vec![Url::parse(&options.readable).unwrap()].into(),

@@ -72,6 +72,17 @@ pub(crate) async fn tpch_session(
     context
 }
 
+/// Sets a setting of a session.
+pub(crate) async fn set(session: &SessionContext, setting: &str) {
+    session.sql(&format!("SET {setting}")).await.unwrap().collect().await.unwrap();
+}
+
+/// Both sides of joins are shuffled, however small they are.
+pub(crate) async fn partition_joins(session: &SessionContext) {
+    set(session, "datafusion.optimizer.hash_join_single_partition_threshold = 0").await;
+    set(session, "datafusion.optimizer.hash_join_single_partition_threshold_rows = 0").await;
+}
+
 /// The rows as text, sorted.
 pub(crate) fn sorted_rows(batches: &[RecordBatch]) -> Vec<Vec<String>> {
     let options = FormatOptions::default().with_null("NULL");

@@ -28,7 +28,7 @@ async fn a_panic_in_a_task_is_an_error_and_loses_no_rows() {
         state.register_udf(panics().into())?;
         Ok(())
     });
-    let session = tpch_session(4, Some(&cluster.coordinator)).await;
+    let session = tpch_session(4, Some(&cluster.coscan)).await;
     session.register_udf(panics());
     for sql in [
         "SELECT panics(l_orderkey) FROM lineitem",
@@ -48,7 +48,7 @@ async fn a_panic_in_a_task_is_an_error_and_loses_no_rows() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_file_that_was_replaced_is_an_error() {
     let cluster = TestCluster::start(&TestOptions::small(2));
-    let session = tpch_session(4, Some(&cluster.coordinator)).await;
+    let session = tpch_session(4, Some(&cluster.coscan)).await;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("t.parquet");
     std::fs::copy(tpch_tables().join("orders.parquet"), &file).unwrap();
@@ -70,7 +70,7 @@ async fn workers_read_only_what_they_may() {
     let readable = format!("file://{}/nothing/", tpch_tables().display());
     let options = TestOptions { readable, ..TestOptions::small(2) };
     let cluster = TestCluster::start(&options);
-    let session = tpch_session(4, Some(&cluster.coordinator)).await;
+    let session = tpch_session(4, Some(&cluster.coscan)).await;
     for table in TABLES {
         let sql =
             format!("SELECT a.n FROM (SELECT count(*) AS n FROM {table} GROUP BY random()) a");

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coscan_distributed::{
-    Cluster, ClusterOptions, Connections, Security, WorkerList, WorkerServer,
+    Connections, Coordinator, CoordinatorOptions, QueryDescription, Security, WorkerList,
+    WorkerServer,
 };
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::exec_err;
@@ -107,15 +108,20 @@ impl WorkerResolver for Workers {
 /// The plans of a query, as they are sent.
 async fn plans(sql: &str) -> Vec<Sent> {
     let recorder = Recorder::default();
-    let options = ClusterOptions { divided_bytes_min: 0, ..ClusterOptions::default() };
-    let cluster = Cluster::new(options, Arc::new(Workers), Arc::new(recorder.clone()));
+    let options = CoordinatorOptions { divided_bytes_min: 0, ..CoordinatorOptions::default() };
+    let coordinator = Coordinator::new(options, Arc::new(Workers), Arc::new(recorder.clone()));
     let coscan = crate::cluster::coscan(&TestOptions::small(2)).0;
     let session = tpch_session(4, Some(&coscan)).await;
     let state = session.state();
     let statement = state.sql_to_statement(sql, &Dialect::Generic).unwrap();
     let statement = state.statement_to_plan(statement).await.unwrap();
     let context = |state: &_| TaskContext::from(state);
-    assert!(cluster.execute(&state, &statement, None, &context).await.is_err());
+    assert!(
+        coordinator
+            .execute(&state, &statement, &QueryDescription::default(), &context)
+            .await
+            .is_err()
+    );
     let sent = recorder.0.lock().unwrap().clone();
     assert!(sent.len() > 2, "{} plans were sent", sent.len());
     sent

@@ -42,7 +42,7 @@ async fn two_hundred_interleavings_give_every_row_once() {
             let options = TestOptions { chunk_rows, ..TestOptions::small(workers) };
             let cluster = TestCluster::start(&options);
             let sessions =
-                [2, 3, 5].map(|partitions| tpch_session(partitions, Some(&cluster.coordinator)));
+                [2, 3, 5].map(|partitions| tpch_session(partitions, Some(&cluster.coscan)));
             let sessions = join_all(sessions).await;
             clusters.push((cluster, sessions));
         }

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod data;
+mod explain;
 mod failures;
 mod faults;
 mod hostile;

@@ -8,10 +8,10 @@ use futures::future::try_join_all;
 use tokio::time::timeout;
 
 use crate::cluster::{TestCluster, TestOptions};
-use crate::data::{SCALE, row_group_bytes_max, sorted_rows, tpch_session};
+use crate::data::{SCALE, partition_joins, row_group_bytes_max, set, sorted_rows, tpch_session};
 
 /// What takes longer does not end.
-const HANGS: Duration = Duration::from_secs(120);
+const HANGS: Duration = Duration::from_secs(600);
 
 const MEMORY_BYTES: u64 = 24 << 20;
 
@@ -19,9 +19,8 @@ const MEMORY_BYTES: u64 = 24 << 20;
 async fn eight_streams_keep_to_the_budget_of_each_worker() {
     let manager = Options::with_memory_bytes(MEMORY_BYTES);
     let cluster = TestCluster::start(&TestOptions { manager, ..TestOptions::small(3) });
-    let session = tpch_session(4, Some(&cluster.coordinator)).await;
-    let set = "SET datafusion.execution.sort_spill_reservation_bytes = 262144";
-    session.sql(set).await.unwrap().collect().await.unwrap();
+    let session = tpch_session(4, Some(&cluster.coscan)).await;
+    set(&session, "datafusion.execution.sort_spill_reservation_bytes = 262144").await;
     let stream = |number: usize| {
         let (cluster, session) = (&cluster, &session);
         async move {
@@ -47,19 +46,14 @@ async fn eight_streams_keep_to_the_budget_of_each_worker() {
 async fn joins_on_pools_of_two_chunks_end() {
     let options = TestOptions::small(3);
     let roomy = TestCluster::start(&options);
-    let session = tpch_session(4, Some(&roomy.coordinator)).await;
+    let session = tpch_session(4, Some(&roomy.coscan)).await;
     let sql = "SELECT o_orderpriority, count(*), sum(l_extendedprice), max(l_comment), max(o_comment) \
                FROM orders, lineitem WHERE o_orderkey = l_orderkey GROUP BY 1";
     let right = sorted_rows(&roomy.query(&session, sql).await.unwrap());
     let manager = Options::with_pool_bytes(2 * row_group_bytes_max(), 64 << 20);
     let cluster = TestCluster::start(&TestOptions { manager, ..options });
-    let session = tpch_session(4, Some(&cluster.coordinator)).await;
-    for setting in [
-        "SET datafusion.optimizer.hash_join_single_partition_threshold = 0",
-        "SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 0",
-    ] {
-        session.sql(setting).await.unwrap().collect().await.unwrap();
-    }
+    let session = tpch_session(4, Some(&cluster.coscan)).await;
+    partition_joins(&session).await;
     let joins = try_join_all((0..8).map(|_| cluster.query(&session, sql)));
     let answers = timeout(HANGS, joins).await.expect("joins keep each other from ending");
     for rows in answers.unwrap() {
@@ -71,13 +65,8 @@ async fn joins_on_pools_of_two_chunks_end() {
 async fn queries_that_find_no_memory_beside_each_other_are_executed_alone() {
     let manager = Options::with_memory_bytes(16 << 20);
     let cluster = TestCluster::start(&TestOptions { manager, ..TestOptions::small(3) });
-    let session = tpch_session(4, Some(&cluster.coordinator)).await;
-    for setting in [
-        "SET datafusion.optimizer.hash_join_single_partition_threshold = 0",
-        "SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 0",
-    ] {
-        session.sql(setting).await.unwrap().collect().await.unwrap();
-    }
+    let session = tpch_session(4, Some(&cluster.coscan)).await;
+    partition_joins(&session).await;
     // The rows of one side are in memory.
     let sql = "SELECT count(*), max(a.l_comment), max(b.l_comment) FROM lineitem a, lineitem b \
                WHERE a.l_orderkey = b.l_orderkey AND a.l_linenumber = b.l_linenumber";

@@ -108,7 +108,7 @@ async fn every_setting_is_the_same_in_a_task() {
         state.register_udf(ShowSettings::udf().into())?;
         Ok(())
     });
-    let session = tpch_session(4, Some(&cluster.coordinator)).await;
+    let session = tpch_session(4, Some(&cluster.coscan)).await;
     session.register_udf(ShowSettings::udf());
     let mut changed = BTreeMap::new();
     let mut unchanged = Vec::new();
@@ -139,7 +139,7 @@ async fn every_setting_is_the_same_in_a_task() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn functions_have_the_time_zone_of_the_session() {
     let cluster = TestCluster::start(&TestOptions::small(2));
-    let session = tpch_session(4, Some(&cluster.coordinator)).await;
+    let session = tpch_session(4, Some(&cluster.coscan)).await;
     let set = "SET datafusion.execution.time_zone = '+05:00'";
     session.sql(set).await.unwrap().collect().await.unwrap();
     let sql = "SELECT l_returnflag, max(to_timestamp_millis(l_orderkey)) \

@@ -27,7 +27,7 @@ fn ranges(cluster: &TestCluster) -> BTreeMap<String, Vec<Range<u64>>> {
 async fn eight_streams_of_a_query_read_each_page_once() {
     for number in [1, 3, 18] {
         let cluster = TestCluster::start(&TestOptions::small(3));
-        let session = tpch_session(4, Some(&cluster.coordinator)).await;
+        let session = tpch_session(4, Some(&cluster.coscan)).await;
         // Opens the files on all workers.
         let sql = "SELECT count(l_linestatus), count(o_clerk), count(c_phone) FROM lineitem, orders, customer \
                    WHERE l_orderkey = o_orderkey AND o_custkey = c_custkey";

@@ -21,7 +21,7 @@ async fn the_suite_has_the_same_rows_over_workers() {
         let cluster = TestCluster::start(&options);
         let config = SessionConfig::new().with_target_partitions(4).with_batch_size(64);
         let session = SessionContext::new_with_config(config);
-        cluster.coordinator.clone().install(&session).unwrap();
+        cluster.coscan.clone().install(&session).unwrap();
         let data = tempfile::tempdir().unwrap();
         let counted = std::sync::atomic::AtomicUsize::new(0);
         let run_statement = async |sql: &str| match is_query(sql) {

@@ -8,7 +8,7 @@ use crate::data::{SCALE, sorted_rows, tpch_session};
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn three_workers_give_the_answers_of_plain_datafusion() {
     let cluster = TestCluster::start(&TestOptions::small(3));
-    let session = tpch_session(4, Some(&cluster.coordinator)).await;
+    let session = tpch_session(4, Some(&cluster.coscan)).await;
     let plain = tpch_session(4, None).await;
     let mut differences = Vec::new();
     for template in TEMPLATES {

@@ -176,14 +176,14 @@ impl Server {
             let worker = membership.worker(&self.service);
             let (stopping, stopped) = (self.stopping.clone(), self.stopped.clone());
             self.worker_tasks = Some(worker.tasks());
-            self.service.executes(worker.tasks());
+            self.service.set_running_tasks(worker.tasks());
             // Operators must not keep the threads of connections busy.
             let threads = self.service.task_threads().map_err(SqlServiceError::Threads)?;
             self.tasks.spawn(worker.serve(listener, threads, stopping, stopped));
         }
-        if let Some((workers, cluster)) = membership.cluster(&self.service) {
+        if let Some((workers, coordinator)) = membership.coordinator(&self.service) {
             workers.ask_all().await;
-            self.service.divide_among(Arc::clone(&workers), cluster);
+            self.service.divide_among(Arc::clone(&workers), coordinator);
             self.tasks.spawn(async move { workers.watch().await });
         }
         Ok(())

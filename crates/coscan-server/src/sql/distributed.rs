@@ -8,7 +8,7 @@ use std::thread::available_parallelism;
 use arrow::array::{RecordBatch, StringArray};
 use coscan_datafusion::CoscanOptions;
 use coscan_distributed::{
-    Cluster, HealthyWorkers, NotDistributed, RegisterFunctions, RunningTasks,
+    Coordinator, HealthyWorkers, MakeMemoryPool, NotDistributed, RegisterFunctions, RunningTasks,
 };
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
@@ -22,16 +22,15 @@ use tokio::runtime::Handle;
 use crate::known_workers::KnownWorkers;
 use crate::sql::SqlService;
 use crate::sql::batch_rows::with_small_batches;
+use crate::sql::memory::MemoryRequest;
 use crate::sql::query_threads::QueryThreads;
 use crate::sql::state::QueryEnvironment;
 
-/// What a server that works with others has for it.
+/// What a server needs for distributed queries, as a coordinator and as a worker.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The workers that it divides queries among, if there are any.
-    cluster: OnceLock<Cluster>,
-    /// Their health.
-    workers: OnceLock<Arc<HealthyWorkers>>,
+    /// The coordinator of this server's queries and the health of its workers, if it has workers.
+    coordinator: OnceLock<(Coordinator, Arc<HealthyWorkers>)>,
     /// The tasks of other servers, if it is a worker.
     running: OnceLock<RunningTasks>,
     /// Threads for them.
@@ -40,26 +39,23 @@ pub(super) struct State {
 
 impl SqlService {
     /// Divides queries of sessions that want it among workers.
-    pub(crate) fn divide_among(&self, workers: Arc<HealthyWorkers>, cluster: Cluster) {
-        let _only_once = self.distributed.workers.set(workers);
-        let _only_once = self.distributed.cluster.set(cluster);
+    pub(crate) fn divide_among(&self, workers: Arc<HealthyWorkers>, coordinator: Coordinator) {
+        let _only_once = self.distributed.coordinator.set((coordinator, workers));
     }
 
-    /// The workers that it divides queries among, if there are any.
-    pub(super) fn cluster(&self) -> Option<&Cluster> {
-        self.distributed.cluster.get()
+    /// The coordinator of this server's queries, if it has workers.
+    pub(super) fn coordinator(&self) -> Option<&Coordinator> {
+        self.distributed.coordinator.get().map(|(coordinator, _)| coordinator)
     }
 
     /// What it knows of distributed queries.
     pub(crate) fn known_workers(&self) -> KnownWorkers {
-        KnownWorkers {
-            workers: self.distributed.workers.get().cloned(),
-            running: self.distributed.running.get().cloned(),
-        }
+        let workers = self.distributed.coordinator.get().map(|(_, workers)| workers);
+        KnownWorkers { workers: workers.cloned(), running: self.distributed.running.get().cloned() }
     }
 
     /// Makes the tasks of other servers known.
-    pub(crate) fn executes(&self, tasks: RunningTasks) {
+    pub(crate) fn set_running_tasks(&self, tasks: RunningTasks) {
         let _only_once = self.distributed.running.set(tasks);
     }
 
@@ -85,6 +81,13 @@ impl SqlService {
         Ok(self.distributed.task_threads.get().map_or_else(Handle::current, QueryThreads::handle))
     }
 
+    /// Makes the memory pools of queries whose tasks this server executes for others. The limits are those of this server and of
+    /// the session.
+    pub(crate) fn make_memory_pool(&self) -> MakeMemoryPool {
+        let limits = Arc::clone(&self.memory_limits);
+        Arc::new(move |query| limits.pool_for_tasks(&MemoryRequest::of(query)))
+    }
+
     /// Makes the functions known that all sessions have.
     pub(crate) fn register_functions(&self) -> RegisterFunctions {
         let base = self.base.clone();
@@ -108,15 +111,15 @@ impl SqlService {
 /// # Errors
 /// Those of the query.
 pub(super) async fn execute(
-    cluster: &Cluster,
+    coordinator: &Coordinator,
     state: &SessionState,
     environment: &QueryEnvironment,
     statement: &LogicalPlan,
 ) -> Result<Result<SendableRecordBatchStream, NotDistributed>> {
-    let query = Some(environment.id.to_string());
+    let query = environment.memory.describe(environment.id.to_string());
     let state = &with_small_batches(state, &state.optimize(statement)?)?;
     let context = |state: &SessionState| environment.task_context(state, false);
-    match cluster.execute(state, statement, query, &context).await {
+    match coordinator.execute(state, statement, &query, &context).await {
         Ok(rows) => Ok(Ok(rows)),
         Err(error) => match NotDistributed::of(&error) {
             Some(reason) => Ok(Err(reason.clone())),

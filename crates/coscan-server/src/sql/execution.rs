@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 #[cfg(feature = "distributed")]
-use coscan_distributed::{Cluster, NotDistributed};
+use coscan_distributed::{Coordinator, NotDistributed};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::session_state::SessionState;
@@ -20,36 +20,38 @@ use crate::sql::{Session, SqlService};
 
 /// Who executes a query.
 #[derive(Clone, Debug)]
-pub(super) enum Division {
+pub(super) enum Placement {
     /// The server alone.
     Alone,
     /// The workers, if the query can be divided.
     #[cfg(feature = "distributed")]
-    Workers(Cluster),
+    Workers(Coordinator),
     /// The server, which has no workers although the session wants them.
     #[cfg(feature = "distributed")]
     WithoutWorkers,
     /// The server; if it does not have the memory, the workers.
     #[cfg(feature = "distributed")]
-    WorkersIfNeeded(Cluster),
+    WorkersIfNeeded(Coordinator),
 }
 
 impl SqlService {
     /// Who executes the queries of a session.
     #[cfg(feature = "distributed")]
-    pub(super) fn division(&self, session: &Session) -> Division {
-        match (session.settings().distribution(), self.cluster()) {
-            (Distribution::Off, _) => Division::Alone,
-            (Distribution::On, Some(cluster)) => Division::Workers(cluster.clone()),
-            (Distribution::Retry, Some(cluster)) => Division::WorkersIfNeeded(cluster.clone()),
-            (Distribution::On | Distribution::Retry, None) => Division::WithoutWorkers,
+    pub(super) fn placement(&self, session: &Session) -> Placement {
+        match (session.settings().distribution(), self.coordinator()) {
+            (Distribution::Off, _) => Placement::Alone,
+            (Distribution::On, Some(coordinator)) => Placement::Workers(coordinator.clone()),
+            (Distribution::Retry, Some(coordinator)) => {
+                Placement::WorkersIfNeeded(coordinator.clone())
+            }
+            (Distribution::On | Distribution::Retry, None) => Placement::WithoutWorkers,
         }
     }
 
     /// Who executes the queries of a session.
     #[cfg(not(feature = "distributed"))]
-    pub(super) fn division(&self, _: &Session) -> Division {
-        Division::Alone
+    pub(super) fn placement(&self, _: &Session) -> Placement {
+        Placement::Alone
     }
 
     /// What it knows of distributed queries.
@@ -59,7 +61,7 @@ impl SqlService {
     }
 }
 
-impl Division {
+impl Placement {
     /// Executes a query, which is not optimized yet.
     ///
     /// # Errors
@@ -73,26 +75,26 @@ impl Division {
         match self {
             Self::Alone => execute_alone(state, environment, &statement).await,
             #[cfg(feature = "distributed")]
-            Self::Workers(cluster) => {
-                let reason = match execute(&cluster, state, environment, &statement).await? {
+            Self::Workers(coordinator) => {
+                let reason = match execute(&coordinator, state, environment, &statement).await? {
                     Ok(rows) => return Ok(rows),
                     Err(reason) => reason,
                 };
-                explained_alone(state, environment, &statement, &reason).await
+                execute_alone_because(state, environment, &statement, &reason).await
             }
             #[cfg(feature = "distributed")]
             Self::WithoutWorkers => {
                 let reason = NotDistributed::NoMembers;
-                explained_alone(state, environment, &statement, &reason).await
+                execute_alone_because(state, environment, &statement, &reason).await
             }
             #[cfg(feature = "distributed")]
-            Self::WorkersIfNeeded(cluster) => {
+            Self::WorkersIfNeeded(coordinator) => {
                 let rows = execute_alone(state, environment, &statement).await;
                 let failed = match first_rows(rows).await {
-                    Err(error) if is_memory_short(&error) => error,
+                    Err(error) if is_out_of_memory(&error) => error,
                     rows => return rows,
                 };
-                match execute(&cluster, state, environment, &statement).await? {
+                match execute(&coordinator, state, environment, &statement).await? {
                     Ok(rows) => Ok(rows),
                     Err(reason) => Err(failed.context(reason.to_string())),
                 }
@@ -103,13 +105,13 @@ impl Division {
 
 /// Whether a query failed because there is no memory for its operators.
 #[cfg(feature = "distributed")]
-fn is_memory_short(error: &DataFusionError) -> bool {
+fn is_out_of_memory(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
 }
 
-/// Executes a query on this server. EXPLAIN says why workers do not.
+/// Executes a query on this server. EXPLAIN also shows why workers do not.
 #[cfg(feature = "distributed")]
-async fn explained_alone(
+async fn execute_alone_because(
     state: &SessionState,
     environment: &QueryEnvironment,
     statement: &LogicalPlan,

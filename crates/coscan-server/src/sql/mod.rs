@@ -87,7 +87,7 @@ pub(crate) use copy_in::{Copied, RunningCopy};
 pub(crate) use decimals::decimal_digits;
 pub use errors::from_datafusion as query_error;
 pub use login::{LoginError, Proof};
-use memory::UserMemories;
+use memory::MemoryLimits;
 use parsing::Parser;
 pub(crate) use pg_catalog::is_list_of_oids;
 pub use plan::{Planned, Sql};
@@ -124,7 +124,7 @@ pub struct SqlService {
     /// The processors, which are shared among the users of these threads.
     turns: Arc<Turns>,
     allocations: Arc<AllocationWatch>,
-    user_memories: UserMemories,
+    memory_limits: Arc<MemoryLimits>,
     /// Threads for statements that need no slot.
     light_threads: QueryThreads,
     /// Limits concurrent checks of passwords. Each takes some milliseconds of processor time, and clients that are not
@@ -192,8 +192,9 @@ impl SqlService {
             *name == function.name() && function.inner().with_updated_config(options).is_some()
         });
         let of_settings = of_settings.map(|(_, function)| Arc::clone(function)).collect();
+        let knows_users = users.check_passwords();
         Ok(Self {
-            queries: Queries::new(limits, users.check_passwords()),
+            queries: Queries::new(limits, knows_users),
             users,
             limits: limits.clone(),
             coscan,
@@ -209,7 +210,7 @@ impl SqlService {
             pools: QueryPools::new(cores).map_err(SqlServiceError::Threads)?,
             turns: Turns::new(cores),
             allocations: AllocationWatch::new(manager),
-            user_memories: UserMemories::default(),
+            memory_limits: Arc::new(MemoryLimits::new(manager, limits, knows_users)),
             light_threads: QueryThreads::new(LIGHT_THREADS).map_err(SqlServiceError::Threads)?,
             password_checks: Semaphore::new(PASSWORD_CHECKS_MAX),
         })

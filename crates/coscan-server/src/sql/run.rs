@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
 use crate::sql::changes::{check, execute};
 use crate::sql::errors::from_datafusion;
-use crate::sql::execution::Division;
+use crate::sql::execution::Placement;
 use crate::sql::light::is_light;
 use crate::sql::plan::{Planned, Work, result_schema};
 use crate::sql::plan_parameters::value_bytes;
@@ -64,7 +64,7 @@ impl SqlService {
         let cancel = registration.cancel_token().clone();
         let (state, environment) =
             (self.state(session), self.query_environment(session, registration.id(), work.plan()));
-        let division = self.division(session);
+        let placement = self.placement(session);
         let user = Arc::clone(&session.user);
         let plan_memory = self.reserve_for_plan(&planned.sql);
         let plan_memory = plan_memory.inspect_err(|error| registration.fail(error))?;
@@ -75,7 +75,7 @@ impl SqlService {
             biased;
             () = cancel.cancelled() => Err(cancelled()),
             error = deadline.passed() => Err(error),
-            started = run_on(&threads, query, start(state, environment, work, parameters, user, division)) => started,
+            started = run_on(&threads, query, start(state, environment, work, parameters, user, placement)) => started,
         };
         match started {
             Ok((schema, batches)) => {
@@ -109,7 +109,7 @@ async fn start(
     work: Work,
     parameters: ParamValues,
     user: Arc<User>,
-    division: Division,
+    placement: Placement,
 ) -> Result<SendableRecordBatchStream, QueryError> {
     let none = || Box::pin(EmptyRecordBatchStream::new(Arc::new(Schema::empty())));
     let plan = match work {
@@ -124,7 +124,7 @@ async fn start(
     value_bytes(&plan, &parameters)?;
     let plan = plan.replace_params_with_values(&parameters).map_err(from_datafusion)?;
     check(&plan, &user)?;
-    division.execute(&state, &environment, plan).await.map_err(from_datafusion)
+    placement.execute(&state, &environment, plan).await.map_err(from_datafusion)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use coscan_datafusion::SharedMemoryPool;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -13,7 +12,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use crate::queries::QueryId;
 use crate::sql::information_schema::INFORMATION_SCHEMA;
-use crate::sql::memory::{QueryMemory, collects_values};
+use crate::sql::memory::{MemoryRequest, collects_values};
 use crate::sql::{CATALOG, SCHEMA, Session, SqlService, functions};
 
 impl SqlService {
@@ -42,7 +41,7 @@ impl SqlService {
         state
     }
 
-    /// The environment of a query, which has a limit on memory, and the number of the query.
+    /// The environment of a query: its id, and a runtime with its limit on memory.
     pub(super) fn query_environment(
         &self,
         session: &Session,
@@ -50,26 +49,28 @@ impl SqlService {
         plan: Option<&LogicalPlan>,
     ) -> QueryEnvironment {
         let mut runtime = self.base.runtime_env().as_ref().clone();
-        let manager = self.manager();
-        let limit = self.limits.query_memory_max.unwrap_or(manager.options().memory_bytes / 2);
-        let limit = session.settings().memory_limit().map_or(limit, |own| own.min(limit));
-        let of_user = match self.limits.user_memory_max {
-            Some(limit) => limit,
-            None if self.users.check_passwords() => manager.options().memory_bytes / 4 * 3,
-            None => u64::MAX,
+        let request = MemoryRequest {
+            user: session.user.name.clone(),
+            bytes_max: session.settings().memory_limit(),
+            collects_values: plan.is_some_and(collects_values),
         };
-        let user = self.user_memories.of(&session.user.name, of_user);
-        let server = SharedMemoryPool::of_manager(manager);
-        let memory = QueryMemory::new(server, user, limit, plan.is_some_and(collects_values));
-        runtime.memory_pool = Arc::new(memory);
-        QueryEnvironment { id, runtime: Arc::new(runtime) }
+        runtime.memory_pool = self.memory_limits.pool_for(&request);
+        QueryEnvironment {
+            id,
+            runtime: Arc::new(runtime),
+            #[cfg(feature = "distributed")]
+            memory: request,
+        }
     }
 }
 
-/// The environment of a query beside its state.
+/// The environment of a query apart from its state.
 pub(super) struct QueryEnvironment {
     pub(super) id: QueryId,
     pub(super) runtime: Arc<RuntimeEnv>,
+    /// The memory that it asks for, here and on workers.
+    #[cfg(feature = "distributed")]
+    pub(super) memory: MemoryRequest,
 }
 
 impl QueryEnvironment {

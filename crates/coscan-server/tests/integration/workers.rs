@@ -8,6 +8,7 @@ use std::time::Duration;
 use coscan_server::config::{TableLocation, Workers};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::support::server::{Running, start_as};
@@ -202,4 +203,19 @@ async fn a_stranger_learns_nothing_of_a_worker() {
         reason[1],
         "not distributed: no worker answers with the version of this server; see system.workers"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn workers_keep_to_the_memory_that_a_session_allows() {
+    let cluster = Cluster::start(2).await;
+    let client = cluster.session().await;
+    let query = "SELECT max(n) FROM (SELECT id, word, count(*) AS n FROM many GROUP BY 1, 2)";
+    let right = texts(&client, query).await;
+    client.batch_execute("SET coscan.memory_limit = '32kB'").await.unwrap();
+    let error = client.simple_query(query).await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.code(), &SqlState::OUT_OF_MEMORY, "{error}");
+    assert!(error.message().contains("on a worker, the query holds"), "{error}");
+    client.batch_execute("RESET coscan.memory_limit").await.unwrap();
+    assert_eq!(texts(&client, query).await, right);
 }

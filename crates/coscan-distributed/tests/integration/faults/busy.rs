@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coscan_distributed::{ClusterOptions, WorkersBusy};
+use coscan_distributed::{CoordinatorOptions, WorkersBusy};
 use futures::future::{join_all, try_join_all};
 use tokio::time::timeout;
 
@@ -13,7 +13,7 @@ use crate::data::sorted_rows;
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn queries_of_many_coordinators_wait_for_each_other() {
     let right = right_rows().await;
-    let options = ClusterOptions { queries_max: 1, ..ClusterOptions::default() };
+    let options = CoordinatorOptions { queries_max: 1, ..CoordinatorOptions::default() };
     let cluster = FaultyCluster::start_with(options).await;
     let coordinators = join_all((0..4).map(|_| cluster.another_coordinator())).await;
     let two_of_each = coordinators.iter().chain(&coordinators);
@@ -28,7 +28,8 @@ async fn queries_of_many_coordinators_wait_for_each_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_query_does_not_wait_for_ever() {
     let busy_timeout = Duration::from_millis(300);
-    let options = ClusterOptions { queries_max: 1, busy_timeout, ..ClusterOptions::default() };
+    let options =
+        CoordinatorOptions { queries_max: 1, busy_timeout, ..CoordinatorOptions::default() };
     let cluster = FaultyCluster::start_with(options).await;
     let another = cluster.another_coordinator().await;
     cluster.hold_up_reads(true);

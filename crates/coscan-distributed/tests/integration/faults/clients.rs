@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::time::Duration;
 
-use coscan_distributed::{ClusterOptions, WorkerLost, WorkersBusy};
+use coscan_distributed::{CoordinatorOptions, WorkerLost, WorkersBusy};
 use futures::TryStreamExt;
 use tokio::time::timeout;
 
@@ -57,7 +57,8 @@ async fn the_text_of_a_statement_is_no_lost_worker() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_unread_result_keeps_its_place_and_others_wait_for_it_a_while() {
     let busy_timeout = Duration::from_millis(300);
-    let options = ClusterOptions { queries_max: 1, busy_timeout, ..ClusterOptions::default() };
+    let options =
+        CoordinatorOptions { queries_max: 1, busy_timeout, ..CoordinatorOptions::default() };
     let cluster = FaultyCluster::start_with(options).await;
     let unread = cluster.start_query(&cluster.coordinator, &many_rows()).await.unwrap();
     let refused = timeout(HANGS, cluster.query(QUERY)).await.expect("it waits for ever");

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use coscan_datafusion::CoscanOptions;
+use coscan_datafusion::{CoscanOptions, SharedMemoryPool};
 use coscan_distributed::{
-    Cluster, ClusterOptions, Connections, HealthyWorkers, RunningTasks, Security, WorkerOptions,
-    WorkerServer, worker,
+    Connections, Coordinator, CoordinatorOptions, HealthyWorkers, QueryDescription,
+    RegisterFunctions, RunningTasks, Security, WorkerOptions, WorkerServer, worker,
 };
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, Stores};
@@ -15,11 +15,12 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::exec_datafusion_err;
 use datafusion::config::Dialect;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{FunctionRegistry, SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
@@ -84,11 +85,29 @@ impl FaultyWorker {
 /// Three workers, and a coordinator that is none of them.
 pub(super) struct FaultyCluster {
     workers: Arc<Vec<FaultyWorker>>,
-    options: ClusterOptions,
-    pub(super) coordinator: Cluster,
+    options: CoordinatorOptions,
+    pub(super) coordinator: Coordinator,
     faults: Faults,
     pub(super) session: SessionContext,
     _servers: Vec<DropGuard>,
+    _threads: TaskThreads,
+}
+
+/// The threads of tasks. Those of connections must stay free, or a busy worker seems lost.
+struct TaskThreads(Option<Runtime>);
+
+impl TaskThreads {
+    fn new() -> (Self, Handle) {
+        let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+        let handle = runtime.handle().clone();
+        (Self(Some(runtime)), handle)
+    }
+}
+
+impl Drop for TaskThreads {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(Runtime::shutdown_background);
+    }
 }
 
 fn coscan(store: &StoreFaults) -> CoscanOptions {
@@ -101,39 +120,58 @@ fn coscan(store: &StoreFaults) -> CoscanOptions {
     coscan.with_direct_bytes_max(0)
 }
 
+fn registers(functions: Vec<ScalarUDF>) -> RegisterFunctions {
+    Arc::new(move |state| {
+        for function in &functions {
+            state.register_udf(Arc::new(function.clone()))?;
+        }
+        Ok(())
+    })
+}
+
 async fn coordinator(
     workers: &[FaultyWorker],
-    options: &ClusterOptions,
+    options: &CoordinatorOptions,
     faults: &Faults,
-) -> Cluster {
+) -> Coordinator {
     let connections = Arc::new(Connections::new(Security::None));
     let urls = workers.iter().map(|worker| worker.url.clone());
     let healthy = Arc::new(HealthyWorkers::new(Arc::clone(&connections), urls));
     healthy.ask_all().await;
     let channels = Channels { connections, faults: faults.clone(), is_worker: false };
-    Cluster::new(options.clone(), healthy, Arc::new(channels))
+    Coordinator::new(options.clone(), healthy, Arc::new(channels))
 }
 
 impl FaultyCluster {
     pub(super) async fn start() -> Self {
-        Self::start_with(ClusterOptions::default()).await
+        Self::start_with(CoordinatorOptions::default()).await
     }
 
-    /// All scans are divided, whatever the options say.
-    pub(super) async fn start_with(options: ClusterOptions) -> Self {
-        let options = ClusterOptions { divided_bytes_min: 0, ..options };
+    pub(super) async fn start_with(options: CoordinatorOptions) -> Self {
+        Self::start_knowing(options, &[]).await
+    }
+
+    /// All servers know some functions. All scans are divided, whatever the options say.
+    pub(super) async fn start_knowing(
+        options: CoordinatorOptions,
+        functions: &[ScalarUDF],
+    ) -> Self {
+        let options = CoordinatorOptions { divided_bytes_min: 0, ..options };
         let faults = Faults::default();
+        let (task_threads, threads) = TaskThreads::new();
         let (mut workers, mut servers) = (Vec::new(), Vec::new());
         for _ in 0..3 {
             let store = StoreFaults::default();
             let coscan = coscan(&store);
             let manager = coscan.manager().clone();
+            let memory = SharedMemoryPool::of_manager(&manager);
             let connections = Arc::new(Connections::new(Security::None));
             let channels = Channels { connections, faults: faults.clone(), is_worker: true };
             let worker = worker(WorkerOptions {
                 coscan,
+                make_memory_pool: Arc::new(move |_| Arc::clone(&memory)),
                 channels: Arc::new(channels),
-                register_functions: Arc::new(|_| Ok(())),
+                register_functions: registers(functions.to_vec()),
                 stores: vec![Url::parse("file:///").unwrap()].into(),
             });
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -141,10 +179,9 @@ impl FaultyCluster {
             let url = Url::parse(&format!("http://{}", proxy.address)).unwrap();
             let server = WorkerServer::new(worker, Security::None, options.queries_max);
             let (tasks, stopped) = (server.tasks(), CancellationToken::new());
-            let threads = Handle::current();
             tokio::spawn(server.serve(
                 listener,
-                threads,
+                threads.clone(),
                 CancellationToken::new(),
                 stopped.clone(),
             ));
@@ -153,6 +190,7 @@ impl FaultyCluster {
         }
         let coordinator = coordinator(&workers, &options, &faults).await;
         let session = tpch_session(4, Some(&coscan(&StoreFaults::default()))).await;
+        functions.iter().for_each(|function| session.register_udf(function.clone()));
         Self {
             workers: Arc::new(workers),
             options,
@@ -160,11 +198,12 @@ impl FaultyCluster {
             faults,
             session,
             _servers: servers,
+            _threads: task_threads,
         }
     }
 
     /// One more coordinator of the same workers.
-    pub(super) async fn another_coordinator(&self) -> Cluster {
+    pub(super) async fn another_coordinator(&self) -> Coordinator {
         coordinator(&self.workers, &self.options, &self.faults).await
     }
 
@@ -189,7 +228,7 @@ impl FaultyCluster {
     /// The rows of a query of a coordinator.
     pub(super) async fn query_of(
         &self,
-        coordinator: &Cluster,
+        coordinator: &Coordinator,
         sql: &str,
     ) -> Result<Vec<RecordBatch>> {
         self.start_query(coordinator, sql).await?.try_collect().await
@@ -198,14 +237,14 @@ impl FaultyCluster {
     /// Starts a query of a coordinator.
     pub(super) async fn start_query(
         &self,
-        coordinator: &Cluster,
+        coordinator: &Coordinator,
         sql: &str,
     ) -> Result<SendableRecordBatchStream> {
         let state = self.session.state();
         let statement = state.sql_to_statement(sql, &Dialect::Generic)?;
         let statement = state.statement_to_plan(statement).await?;
         let context = |state: &_| TaskContext::from(state);
-        coordinator.execute(&state, &statement, None, &context).await
+        coordinator.execute(&state, &statement, &QueryDescription::default(), &context).await
     }
 
     /// Waits until no worker holds anything for queries.

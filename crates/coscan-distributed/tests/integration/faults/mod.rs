@@ -5,42 +5,57 @@ mod busy;
 mod channels;
 mod clients;
 mod cluster;
+mod long_waits;
 mod proxy;
 mod threads;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use arrow::datatypes::DataType;
 use coscan_distributed::WorkerLost;
+use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::timeout;
 
 use self::channels::Point;
 use self::cluster::{Fault, FaultyCluster};
-use crate::data::{sorted_rows, tpch_session};
+use crate::data::{partition_joins, set, sorted_rows, tpch_session};
 
 /// Both sides of the join are shuffled.
 const QUERY: &str = "SELECT o_orderpriority, l_returnflag, count(*), sum(l_quantity) FROM orders, lineitem \
                      WHERE o_orderkey = l_orderkey GROUP BY 1, 2";
 
 /// A query or its clean-up that takes longer hangs.
-const HANGS: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_secs(600);
 
 async fn right_rows() -> Vec<Vec<String>> {
     let plain = tpch_session(4, None).await;
     sorted_rows(&plain.sql(QUERY).await.unwrap().collect().await.unwrap())
 }
 
+/// `blocks(x)` is x. Each of its first `calls` keeps its thread for some time. With the number of calls.
+fn blocks(calls: usize, time: Duration) -> (ScalarUDF, Arc<AtomicUsize>) {
+    let counted = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&counted);
+    let call = move |arguments: &[ColumnarValue]| {
+        if counter.fetch_add(1, Ordering::Relaxed) < calls {
+            std::thread::sleep(time);
+        }
+        Ok(arguments[0].clone())
+    };
+    let number = DataType::Int64;
+    let signature = vec![number.clone()];
+    (create_udf("blocks", signature, number, Volatility::Volatile, Arc::new(call)), counted)
+}
+
 /// Runs a query of which a worker fails at some point. Returns whether the point was passed.
 async fn check(point: Option<Point>, place: usize, fault: Fault, right: &[Vec<String>]) -> bool {
     let cluster = FaultyCluster::start().await;
-    for setting in [
-        "SET datafusion.optimizer.hash_join_single_partition_threshold = 0",
-        "SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 0",
-        "SET datafusion.execution.batch_size = 500",
-    ] {
-        cluster.session.sql(setting).await.unwrap().collect().await.unwrap();
-    }
+    partition_joins(&cluster.session).await;
+    set(&cluster.session, "datafusion.execution.batch_size = 500").await;
     cluster.arm(point, place, fault);
     let case = format!("{fault:?} at {point:?}, {place}");
     let started = Instant::now();

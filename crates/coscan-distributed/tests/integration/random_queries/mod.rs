@@ -98,7 +98,7 @@ async fn random_queries_have_the_rows_of_plain_datafusion_over_workers() {
     tables::create(&plain, data.path(), Declared::Nothing).await;
     let cluster = TestCluster::start(&TestOptions { chunk_rows: 100, ..TestOptions::small(3) });
     let shared = SessionContext::new();
-    cluster.coordinator.clone().install(&shared).unwrap();
+    cluster.coscan.clone().install(&shared).unwrap();
     tables::create(&shared, data.path(), Declared::Order).await;
     let numbers = numbers();
     let total = numbers.clone().count();

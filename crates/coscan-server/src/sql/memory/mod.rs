@@ -1,4 +1,8 @@
-//! The memory of one query, which is a part of the server's memory with its own limit.
+//! The memory of one query, which is a part of the server's memory with its own limit. `limits` says how much that is.
+
+mod limits;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,13 +16,15 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+pub(super) use limits::{MemoryLimits, MemoryRequest};
+
 /// The memory that the operators of each user's queries hold, of those users that run any.
 #[derive(Debug, Default)]
-pub(super) struct UserMemories(Mutex<HashMap<Arc<str>, Weak<UserMemory>>>);
+struct UserMemories(Mutex<HashMap<Arc<str>, Weak<UserMemory>>>);
 
 /// The memory that the operators of a user's queries hold, of which other users' queries need some.
 #[derive(Debug)]
-pub(super) struct UserMemory {
+struct UserMemory {
     user: Arc<str>,
     limit_bytes: usize,
     held_bytes: AtomicUsize,
@@ -26,7 +32,7 @@ pub(super) struct UserMemory {
 
 impl UserMemories {
     /// The memory of a user, which all queries share that run at the same time.
-    pub(super) fn of(&self, user: &str, limit_bytes: u64) -> Arc<UserMemory> {
+    fn of(&self, user: &str, limit_bytes: u64) -> Arc<UserMemory> {
         let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(memory) = memories.get(user).and_then(Weak::upgrade) {
             return memory;
@@ -43,7 +49,7 @@ impl UserMemories {
 
 /// The memory that the operators of one query hold.
 #[derive(Debug)]
-pub(super) struct QueryMemory {
+struct QueryMemory {
     server: Arc<dyn MemoryPool>,
     user: Arc<UserMemory>,
     limit_bytes: usize,
@@ -54,7 +60,7 @@ pub(super) struct QueryMemory {
 }
 
 impl QueryMemory {
-    pub(super) fn new(
+    fn new(
         server: Arc<dyn MemoryPool>,
         user: Arc<UserMemory>,
         limit_bytes: u64,
@@ -76,6 +82,12 @@ impl QueryMemory {
         let copies = if self.collects_values && is_aggregate() { 2 } else { 1 };
         state_bytes.saturating_mul(copies)
     }
+}
+
+/// Whether it is for the rows that wait between workers, which are taken without asking: what operators may hold must not depend on
+/// them.
+fn is_buffer(reservation: &MemoryReservation) -> bool {
+    matches!(reservation.consumer().name(), "WorkerConnection" | "NetworkBoundary")
 }
 
 /// Adds to bytes that are held, up to a limit.
@@ -122,6 +134,9 @@ impl MemoryPool for QueryMemory {
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        if is_buffer(reservation) {
+            return self.server.grow(reservation, additional);
+        }
         let additional = self.with_result(reservation, additional);
         self.held_bytes.fetch_add(additional, Ordering::Relaxed);
         self.user.held_bytes.fetch_add(additional, Ordering::Relaxed);
@@ -129,6 +144,9 @@ impl MemoryPool for QueryMemory {
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        if is_buffer(reservation) {
+            return self.server.shrink(reservation, shrink);
+        }
         let shrink = self.with_result(reservation, shrink);
         self.give_back(shrink);
         self.server.shrink(reservation, shrink);
@@ -179,101 +197,5 @@ impl fmt::Display for QueryMemory {
             human_readable_size(held),
             human_readable_size(limit)
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use datafusion::execution::memory_pool::GreedyMemoryPool;
-    use datafusion::prelude::SessionContext;
-
-    use super::*;
-
-    fn memory_of(users: &UserMemories, user: &str) -> Arc<UserMemory> {
-        users.of(user, 700)
-    }
-
-    #[test]
-    fn all_queries_of_a_user_hold_no_more_than_the_users_limit() {
-        let server: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1000));
-        let users = UserMemories::default();
-        let query = |user: &str| {
-            let user = memory_of(&users, user);
-            let query = QueryMemory::new(Arc::clone(&server), user, 600, false);
-            MemoryConsumer::new("sort").register(&(Arc::new(query) as Arc<dyn MemoryPool>))
-        };
-        let (first, second, of_other) = (query("ann"), query("ann"), query("bob"));
-        first.try_grow(400).unwrap();
-        let error = second.try_grow(301).unwrap_err().to_string();
-        assert!(error.contains("user ann") && error.contains("user_memory_max"), "{error}");
-        second.try_grow(300).unwrap();
-        of_other.try_grow(300).unwrap();
-        assert!(of_other.try_grow(100).is_err(), "the server has no more");
-        assert_eq!(memory_of(&users, "bob").held_bytes.load(Ordering::Relaxed), 300);
-        drop((first, of_other));
-        second.try_grow(100).unwrap();
-        assert_eq!(memory_of(&users, "ann").held_bytes.load(Ordering::Relaxed), 400);
-        drop(second);
-        assert_eq!(memory_of(&users, "ann").held_bytes.load(Ordering::Relaxed), 0);
-    }
-
-    fn unlimited() -> Arc<UserMemory> {
-        UserMemories::default().of("ann", u64::MAX)
-    }
-
-    #[test]
-    fn a_query_holds_no_more_than_its_limit_and_the_server_counts_it() {
-        let server: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1000));
-        let query: Arc<dyn MemoryPool> =
-            Arc::new(QueryMemory::new(Arc::clone(&server), unlimited(), 600, false));
-        let reservation = MemoryConsumer::new("sort").register(&query);
-        reservation.try_grow(500).unwrap();
-        assert_eq!(server.reserved(), 500);
-        let error = reservation.try_grow(200).unwrap_err().to_string();
-        assert!(error.contains("query_memory_max"), "{error}");
-        let other: Arc<dyn MemoryPool> =
-            Arc::new(QueryMemory::new(Arc::clone(&server), unlimited(), 900, false));
-        let beside = MemoryConsumer::new("join").register(&other);
-        assert!(beside.try_grow(501).is_err());
-        assert_eq!((other.reserved(), server.reserved()), (0, 500));
-        drop(reservation);
-        assert_eq!((query.reserved(), server.reserved()), (0, 0));
-    }
-
-    #[test]
-    fn aggregates_that_collect_values_also_reserve_their_result() {
-        for (collects_values, operator, copies) in [
-            (true, "AggregateStream[0]", 2),
-            (true, "FinalHashAggregateStream[1]", 2),
-            (true, "GroupedHashAggregateStream[1] (count(1))", 2),
-            (true, "HashJoinInput[0]", 1),
-            (false, "AggregateStream[0]", 1),
-        ] {
-            let server: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1000));
-            let query = QueryMemory::new(Arc::clone(&server), unlimited(), 600, collects_values);
-            let query: Arc<dyn MemoryPool> = Arc::new(query);
-            let reservation = MemoryConsumer::new(operator).register(&query);
-            assert!(reservation.try_grow(600 / copies + 1).is_err(), "{operator}");
-            reservation.try_grow(300).unwrap();
-            assert_eq!((reservation.size(), server.reserved()), (300, 300 * copies), "{operator}");
-            reservation.shrink(100);
-            assert_eq!(query.reserved(), 200 * copies, "{operator}");
-            drop(reservation);
-            assert_eq!((query.reserved(), server.reserved()), (0, 0), "{operator}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_plan_collects_values_wherever_its_aggregates_are() {
-        let context = SessionContext::new();
-        for (sql, collects) in [
-            ("SELECT count(*), sum(x) FROM (VALUES (1)) t(x)", false),
-            ("SELECT x, array_agg(x) FROM (VALUES (1)) t(x) GROUP BY x", true),
-            ("SELECT (SELECT length(string_agg(y, ',')) FROM (VALUES ('a')) u(y))", true),
-        ] {
-            let plan = context.state().create_logical_plan(sql).await.unwrap();
-            assert_eq!(collects_values(&plan), collects, "{sql}");
-        }
     }
 }
