@@ -48,7 +48,7 @@ fn blocks(calls: usize, time: Duration) -> (ScalarUDF, Arc<AtomicUsize>) {
     };
     let number = DataType::Int64;
     let signature = vec![number.clone()];
-    (create_udf("blocks", signature, number, Volatility::Volatile, Arc::new(call)), counted)
+    (create_udf("blocks", signature, number, Volatility::Immutable, Arc::new(call)), counted)
 }
 
 /// Runs a query of which a worker fails at some point. Returns whether the point was passed.
