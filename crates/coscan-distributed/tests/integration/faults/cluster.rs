@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use coscan_datafusion::{CoscanOptions, SharedMemoryPool};
 use coscan_distributed::{
-    Connections, Coordinator, CoordinatorOptions, HealthyWorkers, QueryDescription,
-    RegisterFunctions, RunningTasks, Security, WorkerOptions, WorkerServer, worker,
+    Connections, Coordinator, CoordinatorOptions, HealthyWorkers, QueryDescription, RunningTasks,
+    Security, WorkerOptions, WorkerServer, worker,
 };
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, Stores};
@@ -15,8 +15,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::exec_datafusion_err;
 use datafusion::config::Dialect;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::{FunctionRegistry, SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 use tokio::net::TcpListener;
@@ -120,15 +119,6 @@ fn coscan(store: &StoreFaults) -> CoscanOptions {
     coscan.with_direct_bytes_max(0)
 }
 
-fn registers(functions: Vec<ScalarUDF>) -> RegisterFunctions {
-    Arc::new(move |state| {
-        for function in &functions {
-            state.register_udf(Arc::new(function.clone()))?;
-        }
-        Ok(())
-    })
-}
-
 async fn coordinator(
     workers: &[FaultyWorker],
     options: &CoordinatorOptions,
@@ -147,15 +137,8 @@ impl FaultyCluster {
         Self::start_with(CoordinatorOptions::default()).await
     }
 
+    /// All scans are divided, whatever the options say.
     pub(super) async fn start_with(options: CoordinatorOptions) -> Self {
-        Self::start_knowing(options, &[]).await
-    }
-
-    /// All servers know some functions. All scans are divided, whatever the options say.
-    pub(super) async fn start_knowing(
-        options: CoordinatorOptions,
-        functions: &[ScalarUDF],
-    ) -> Self {
         let options = CoordinatorOptions { divided_bytes_min: 0, ..options };
         let faults = Faults::default();
         let (task_threads, threads) = TaskThreads::new();
@@ -171,7 +154,7 @@ impl FaultyCluster {
                 coscan,
                 make_memory_pool: Arc::new(move |_| Arc::clone(&memory)),
                 channels: Arc::new(channels),
-                register_functions: registers(functions.to_vec()),
+                register_functions: Arc::new(|_| Ok(())),
                 stores: vec![Url::parse("file:///").unwrap()].into(),
             });
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -190,7 +173,6 @@ impl FaultyCluster {
         }
         let coordinator = coordinator(&workers, &options, &faults).await;
         let session = tpch_session(4, Some(&coscan(&StoreFaults::default()))).await;
-        functions.iter().for_each(|function| session.register_udf(function.clone()));
         Self {
             workers: Arc::new(workers),
             options,

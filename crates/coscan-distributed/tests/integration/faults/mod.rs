@@ -5,7 +5,6 @@ mod busy;
 mod channels;
 mod clients;
 mod cluster;
-mod long_waits;
 mod proxy;
 mod threads;
 
@@ -48,7 +47,7 @@ fn blocks(calls: usize, time: Duration) -> (ScalarUDF, Arc<AtomicUsize>) {
     };
     let number = DataType::Int64;
     let signature = vec![number.clone()];
-    (create_udf("blocks", signature, number, Volatility::Immutable, Arc::new(call)), counted)
+    (create_udf("blocks", signature, number, Volatility::Volatile, Arc::new(call)), counted)
 }
 
 /// Runs a query of which a worker fails at some point. Returns whether the point was passed.
