@@ -49,15 +49,15 @@ mod tests {
     #[test]
     fn tasks_of_an_execution_share_a_pool_while_they_run() {
         let make: MakeMemoryPool = Arc::new(|_| Arc::new(GreedyMemoryPool::new(100)));
-        let memories = QueryPools::new(make);
+        let pools = QueryPools::new(make);
         let (description, execution) = (QueryDescription::default(), Uuid::new_v4());
-        let first = memories.of(&description, Some(execution));
-        assert!(Arc::ptr_eq(&first, &memories.of(&description, Some(execution))));
-        assert!(!Arc::ptr_eq(&first, &memories.of(&description, Some(Uuid::new_v4()))));
-        assert!(!Arc::ptr_eq(&first, &memories.of(&description, None)));
+        let first = pools.of(&description, Some(execution));
+        assert!(Arc::ptr_eq(&first, &pools.of(&description, Some(execution))));
+        assert!(!Arc::ptr_eq(&first, &pools.of(&description, Some(Uuid::new_v4()))));
+        assert!(!Arc::ptr_eq(&first, &pools.of(&description, None)));
         drop(first);
-        drop(memories.of(&description, Some(Uuid::new_v4())));
-        let executions = memories.executions.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(pools.of(&description, Some(Uuid::new_v4())));
+        let executions = pools.executions.lock().unwrap_or_else(PoisonError::into_inner);
         assert_eq!(executions.len(), 1, "those that have ended are forgotten");
     }
 }

@@ -1,7 +1,7 @@
 //! Keeps running tasks in the engine's cache, and removes ended ones.
 //!
-//! The cache forgets a task that nobody uses for ten minutes. One whose rows are first wanted later, such as the probe side of a
-//! join that takes long to build, would be lost. The cache drops tasks that have ended, with the memory of their operators, only when it is
+//! By its code, the cache forgets a task that nobody uses for ten minutes. One whose rows are first wanted later, such as the probe
+//! side of a join that takes long to build, could be lost; no test has shown it. The cache drops tasks that have ended, with the memory of their operators, only when it is
 //! next used. On an idle worker, that is long after.
 
 use std::time::Duration;
