@@ -67,6 +67,7 @@ impl<M> Inbox<M> {
 
 /// Tests under random schedules, see [`crate::sync`].
 #[cfg(all(test, feature = "shuttle"))]
+#[allow(clippy::unwrap_used)]
 mod model {
     use std::sync::Arc;
 

@@ -42,7 +42,7 @@ mod running_scan;
 mod scans;
 mod slices;
 mod state;
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 mod walk;
 mod walks;

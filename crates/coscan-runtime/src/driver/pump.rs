@@ -131,7 +131,7 @@ impl Driver {
     }
 
     /// Makes turns until there is nothing left to do.
-    #[cfg(test)]
+    #[cfg(all(test, not(feature = "shuttle")))]
     pub(super) fn settled(self: &Arc<Self>) {
         while matches!(self.turn(&mut MemorySearch::Idle), Next::Step) {}
     }

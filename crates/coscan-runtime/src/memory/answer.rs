@@ -79,6 +79,7 @@ impl AnswerSlot {
 
 /// Tests under random schedules, see [`crate::sync`].
 #[cfg(all(test, feature = "shuttle"))]
+#[allow(clippy::unwrap_used)]
 mod model {
     use std::future::poll_fn;
     use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! Synchronization of threads: the bell that wakes the pump, and the mark of destructors, which never lock the state.
 //!
 //! The state that threads share outside of the lock are the inbox, credit and the slots of answers. These are built of
-//! the types below, so that a model checker can run them under random schedules: `cargo test -p coscan-runtime
-//! --features shuttle --lib model`.
+//! the types below, so that a model checker can run them under random schedules: `cargo test -p coscan-runtime-model`.
 
 pub(crate) mod bell;
 pub(crate) mod destructor;

@@ -16,7 +16,7 @@ mod opening;
 mod receiving;
 mod serving;
 mod survey;
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -147,7 +147,7 @@ impl FileSurvey {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;

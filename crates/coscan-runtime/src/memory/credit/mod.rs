@@ -6,7 +6,7 @@
 
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Tests under random schedules, see [`crate::sync`].
+#![allow(clippy::unwrap_used)]
 
 use super::*;
 use crate::sync::{RUNS, check};
