@@ -66,9 +66,11 @@ fn verdicts(prefixes: &[&str]) -> String {
     text
 }
 
-// There are several tests, so that they run at the same time.
+// There are several tests, so that they run at the same time. Each change is tested with the claims of tables, those of figures
+// and of TPC-H each week.
 
 #[test]
+#[ignore = "minutes of processor time: .ci/weekly"]
 fn claims_of_cs04() {
     insta::assert_snapshot!(verdicts(&["cs04"]));
 }
@@ -79,6 +81,7 @@ fn claims_of_cs07_tables() {
 }
 
 #[test]
+#[ignore = "minutes of processor time: .ci/weekly"]
 fn claims_of_cs07_figures() {
     insta::assert_snapshot!(verdicts(&["cs07-figure"]));
 }
@@ -89,11 +92,13 @@ fn claims_of_cs11_tables() {
 }
 
 #[test]
+#[ignore = "minutes of processor time: .ci/weekly"]
 fn claims_of_cs11_figures() {
     insta::assert_snapshot!(verdicts(&["cs11-figure6"]));
 }
 
 #[test]
+#[ignore = "minutes of processor time: .ci/weekly"]
 fn claims_of_cs11_tpch() {
     insta::assert_snapshot!(verdicts(&["cs11-figure7"]));
 }
