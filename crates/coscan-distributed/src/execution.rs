@@ -17,18 +17,23 @@ use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
 use crate::coordinator::Coordinator;
-use crate::network_errors::{WorkersBusy, is_busy, is_memory_short, is_of_network, of_query};
+use crate::network_errors::{
+    WorkersBusy, is_busy, is_memory_short, is_of_network, to_client_error,
+};
 use crate::planning::DistributedPlan;
 use crate::query_description::QueryDescription;
 
 /// The most time to refresh the list of workers when the lost one is known.
-const REFRESH_MAX: Duration = Duration::from_secs(1);
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The time until workers that are busy are asked again: the first one, and the most, to which it doubles.
 const BUSY_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
+/// The time after which workers have freed the memory of tasks that have ended.
+const FREED_AFTER: Duration = Duration::from_secs(1);
+
 /// The most time that a query waits to be executed alone. Those that come later wait behind it.
-const ALONE_MAX: Duration = Duration::from_secs(20);
+const ALONE_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Coordinator {
     /// Executes a statement of a session with coscan on the workers, and returns once its first rows have come. If a worker
@@ -67,7 +72,7 @@ impl Coordinator {
                     let permit = permit.split(1);
                     let rows = rows.map(move |batch| {
                         let _until_the_last_row = &permit;
-                        batch.map_err(|error| of_query(error, failure.worker()))
+                        batch.map_err(|error| to_client_error(error, failure.worker()))
                     });
                     return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
                 }
@@ -83,7 +88,7 @@ impl Coordinator {
                     match lost.is_empty() {
                         true => refreshed.await,
                         // Others may be lost as well, and take their time to be noticed.
-                        false => drop(timeout(REFRESH_MAX, refreshed).await),
+                        false => drop(timeout(REFRESH_TIMEOUT, refreshed).await),
                     }
                 }
                 Err(error)
@@ -94,10 +99,11 @@ impl Coordinator {
                     log::info!("a query waits to be executed alone, since memory was short");
                     is_alone = true;
                     drop(permit);
-                    let all = timeout(ALONE_MAX, self.acquire(self.queries_max)).await;
+                    let all = timeout(ALONE_TIMEOUT, self.acquire(self.queries_max)).await;
                     permit = all.map_err(|_| error)??;
+                    tokio::time::sleep(FREED_AFTER).await;
                 }
-                Err(error) => return Err(of_query(error, failure.worker())),
+                Err(error) => return Err(to_client_error(error, failure.worker())),
             }
         }
     }
@@ -137,10 +143,16 @@ async fn started(
     planned: DistributedPlan,
     context: TaskContext,
 ) -> Result<SendableRecordBatchStream> {
-    let schema = planned.plan.schema();
     let rows = execute_stream(planned.plan, Arc::new(context))?;
-    let mut rows = planned.failure.end(rows);
-    let first = rows.next().await.transpose()?;
+    first_rows(planned.failure.end_on_failure(rows)).await
+}
+
+/// Waits for the first rows of a query.
+///
+/// # Errors
+/// If the query fails before.
+pub async fn first_rows(mut rows: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
+    let (schema, first) = (rows.schema(), rows.next().await.transpose()?);
     let rows = stream::iter(first.map(Ok)).chain(rows);
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }

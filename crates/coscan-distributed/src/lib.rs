@@ -36,7 +36,8 @@ mod wire;
 mod worker;
 
 pub use coordinator::{Coordinator, WorkerList};
-pub use network::{Connections, Health, HealthyWorkers, RunningTasks, Security, WorkerServer};
+pub use execution::first_rows;
+pub use network::{Connections, Health, RunningTasks, Security, WorkerHealth, WorkerServer};
 pub use network_errors::{OVER_LIMIT, WorkerLost, WorkersBusy};
 pub use not_distributed::NotDistributed;
 pub use options::CoordinatorOptions;

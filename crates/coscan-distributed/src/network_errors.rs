@@ -71,7 +71,7 @@ impl WorkerLost {
 }
 
 /// The error of a query as its client sees it: workers that have too many queries, a worker that was lost, or the error itself.
-pub(crate) fn of_query(error: DataFusionError, worker: Option<&Url>) -> DataFusionError {
+pub(crate) fn to_client_error(error: DataFusionError, worker: Option<&Url>) -> DataFusionError {
     if is_busy(&error) {
         return WorkersBusy.into_error();
     }
@@ -86,7 +86,7 @@ pub(crate) fn of_query(error: DataFusionError, worker: Option<&Url>) -> DataFusi
 }
 
 /// The error of a task, in a form in which its coordinator understands it.
-pub(crate) fn of_task(error: DataFusionError) -> DataFusionError {
+pub(crate) fn to_task_error(error: DataFusionError) -> DataFusionError {
     if status(&error).is_some_and(is_lost) || is_of_transport(&error) {
         let text = error.strip_backtrace();
         return DataFusionError::Execution(format!("{BETWEEN_WORKERS}: {}", shortened(text)));

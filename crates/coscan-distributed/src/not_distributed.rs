@@ -22,6 +22,13 @@ pub enum NotDistributed {
     Operator(String),
     /// A function is not known to workers, or has limits that only this server keeps.
     Function(String),
+    /// A window function has a FILTER or IGNORE NULLS, or is evaluated in reverse order, which the form of plans that are sent
+    /// leaves out.
+    Window(String),
+    /// It has a limit or an offset of 2^32 rows or more, which the form of plans that are sent cuts off.
+    LargeLimit,
+    /// It names so many files that workers would refuse its plan.
+    TooManyFiles,
     /// The plan, or an expression in it, is nested more deeply than plans that are sent can be.
     TooDeep,
     /// The engine has no plan for several workers.
@@ -44,6 +51,11 @@ impl fmt::Display for NotDistributed {
             ),
             Self::Operator(name) => write!(f, "workers do not execute {name}"),
             Self::Function(name) => write!(f, "workers do not evaluate {name}()"),
+            Self::Window(name) => {
+                write!(f, "a window function with FILTER or IGNORE NULLS, or in reverse order, is not sent: {name}")
+            }
+            Self::LargeLimit => f.write_str("limits of 2^32 rows or more are not sent"),
+            Self::TooManyFiles => f.write_str("its tables have too many files for a plan that is sent"),
             Self::TooDeep => f.write_str("it is nested too deeply"),
             Self::NoPlan(reason) => write!(f, "there is no plan for several workers: {reason}"),
             Self::Scan(reason) => write!(f, "{reason}"),

@@ -22,14 +22,14 @@ use crate::coordinator::Coordinator;
 use crate::not_distributed::NotDistributed;
 use crate::options::{Workers, options_of};
 use crate::query_description::QueryDescription;
-use crate::scan_tasks::{desired_tasks, divide, route_to_owners};
+use crate::scan_tasks::{check_files, desired_tasks, divide, route_to_owners};
 use crate::sendable::{KnownFunctions, check_sendable};
 use crate::session_header::SessionHeader;
 use crate::watched_channels::{FirstFailure, WatchedChannels};
 use crate::window_order::check_windows;
 
-/// The least and the most bytes that wait on a connection between two workers. The engine takes them whether or not there is
-/// memory.
+/// The least and the most bytes that wait on a connection between two workers, beside one batch. The engine takes them whether
+/// or not there is memory.
 const BUFFER_BYTES: (u64, u64) = (1 << 20, 16 << 20);
 
 /// Between these bounds, the buffers of all connections have a sixteenth of the memory.
@@ -75,6 +75,7 @@ impl Coordinator {
         if !plan.exists(|plan| Ok(plan.is::<DistributedExec>()))? {
             return Err(NotDistributed::OneTask.into_error());
         }
+        check_files(&plan)?;
         check_windows(&plan).map_err(no_plan)?;
         Ok(DistributedPlan { plan, session, failure })
     }

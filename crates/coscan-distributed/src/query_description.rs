@@ -5,7 +5,7 @@
 pub struct QueryDescription {
     /// The coordinator's id of the query.
     #[prost(string, optional, tag = "1")]
-    pub query: Option<String>,
+    pub id: Option<String>,
     /// The user who sent it.
     #[prost(string, tag = "2")]
     pub user: String,

@@ -8,6 +8,9 @@ use datafusion::common::exec_err;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
+use datafusion::physical_expr::window::{
+    PlainAggregateWindowExpr, SlidingAggregateWindowExpr, StandardWindowExpr, WindowExpr,
+};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -93,6 +96,10 @@ pub(crate) fn check_sendable(
             reason = scan.check_divisible().err().map(NotDistributed::Scan);
         } else if !is_operator(plan.as_ref()) {
             reason = Some(NotDistributed::Operator(plan.name().to_owned()));
+        } else {
+            reason = check_limits(plan.as_ref())
+                .and_then(|()| check_window_functions(plan.as_ref()))
+                .err();
         }
         plan.apply_expressions(&mut |expression| {
             reason = reason.take().or_else(|| functions.check(expression).err());
@@ -102,9 +109,45 @@ pub(crate) fn check_sendable(
     });
     match (reason, visited) {
         (Some(reason), _) => Err(reason),
+        (None, Err(error)) => Err(NotDistributed::NoPlan(error.strip_backtrace())),
         (None, Ok(_)) if scans > 0 => Ok(()),
-        _ => Err(NotDistributed::NoSharedTable),
+        (None, Ok(_)) => Err(NotDistributed::NoSharedTable),
     }
+}
+
+/// Checks that a limit has 32 bits: the form in which plans are sent has room for no more.
+fn check_limits(plan: &dyn ExecutionPlan) -> Result<(), NotDistributed> {
+    let skipped = plan.downcast_ref::<GlobalLimitExec>().map(GlobalLimitExec::skip);
+    let fits = |rows: usize| u32::try_from(rows).is_ok();
+    match skipped.into_iter().chain(plan.fetch()).all(fits) {
+        true => Ok(()),
+        false => Err(NotDistributed::LargeLimit),
+    }
+}
+
+/// Checks that no window function loses a part in the form in which plans are sent.
+fn check_window_functions(plan: &dyn ExecutionPlan) -> Result<(), NotDistributed> {
+    let windows = plan.downcast_ref().map(WindowAggExec::window_expr);
+    let windows = windows.or(plan.downcast_ref().map(BoundedWindowAggExec::window_expr));
+    match windows.into_iter().flatten().find(|window| !is_sent_whole(window)) {
+        Some(window) => Err(NotDistributed::Window(window.name().to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// Whether a window function has neither a FILTER nor IGNORE NULLS, nor is reversed. The engine shows these in its debug output
+/// alone, where they come last.
+fn is_sent_whole(window: &Arc<dyn WindowExpr>) -> bool {
+    let expression = window.as_any();
+    if let Some(standard) = expression.downcast_ref::<StandardWindowExpr>() {
+        let function = format!("{:?}", standard.get_standard_func_expr());
+        return function.ends_with("is_reversed: false, ignore_nulls: false }");
+    }
+    let aggregate = expression.downcast_ref().map(PlainAggregateWindowExpr::get_aggregate_expr);
+    let aggregate =
+        aggregate.or(expression.downcast_ref().map(SlidingAggregateWindowExpr::get_aggregate_expr));
+    aggregate.is_some_and(|aggregate| !aggregate.is_reversed())
+        && format!("{window:?}").ends_with("filter: None }")
 }
 
 /// The functions that workers know.

@@ -24,7 +24,7 @@ use datafusion::physical_plan::{
 use datafusion_distributed::BroadcastExec;
 use futures::{FutureExt, StreamExt, stream};
 
-use crate::network_errors::of_task;
+use crate::network_errors::to_task_error;
 
 /// Wraps the plan of a task: a panic becomes an error, and other errors are made such that the coordinator understands them.
 /// The number and order of operators stay the same, since their metrics are matched by position.
@@ -96,7 +96,7 @@ impl ExecutionPlan for ErrorBoundaryExec {
         let caught = stream::unfold(Some(batches), |batches| async move {
             let mut batches = batches?;
             match AssertUnwindSafe(batches.next()).catch_unwind().await {
-                Ok(batch) => Some((batch?.map_err(of_task), Some(batches))),
+                Ok(batch) => Some((batch?.map_err(to_task_error), Some(batches))),
                 Err(panic) => Some((failed(&panic), None)),
             }
         });

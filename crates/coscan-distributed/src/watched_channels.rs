@@ -59,7 +59,10 @@ impl FirstFailure {
     }
 
     /// The rows of a statement, which end with the failure as soon as there is one.
-    pub(crate) fn end(&self, rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    pub(crate) fn end_on_failure(
+        &self,
+        rows: SendableRecordBatchStream,
+    ) -> SendableRecordBatchStream {
         let schema = rows.schema();
         let until_failure = stream::unfold(Some((rows, self.clone())), |rows| async move {
             let (mut rows, failure) = rows?;

@@ -32,6 +32,8 @@ pub struct WorkerOptions {
     pub channels: Arc<dyn ChannelResolver + Send + Sync>,
     /// Registers the functions that the sessions of coordinators have besides the engine's.
     pub register_functions: RegisterFunctions,
+    /// What operators share, such as the files for rows that do not fit into memory. Its memory pool is not used.
+    pub runtime: Arc<RuntimeEnv>,
     /// Makes the memory pool for the operators of a query.
     pub make_memory_pool: MakeMemoryPool,
     /// The prefixes of the files that tasks may read.
@@ -41,15 +43,13 @@ pub struct WorkerOptions {
 /// A worker. Its tasks share one manager and one memory budget, whatever coordinators and queries they are of.
 #[must_use]
 pub fn worker(options: WorkerOptions) -> Worker {
-    // Its files for rows that do not fit into memory are those of all tasks.
-    let runtime = RuntimeEnv::default();
     let pools = Arc::new(QueryPools::new(Arc::clone(&options.make_memory_pool)));
     let build = move |WorkerQueryContext { builder, headers }| {
         let header = SessionHeader::from_headers(&headers);
         let session = header.and_then(|header| {
             let execution = task_key(&headers).map(|key| key.query_id);
             let memory_pool = pools.of(&header.description, execution);
-            let runtime = RuntimeEnv { memory_pool, ..runtime.clone() };
+            let runtime = RuntimeEnv { memory_pool, ..options.runtime.as_ref().clone() };
             session(&options, &header, builder.with_runtime_env(Arc::new(runtime)))
         });
         ready(session)
@@ -71,8 +71,8 @@ fn session(
     let config = state.config_mut();
     options.coscan.clone().add_to(config);
     header.apply_to(config)?;
-    if let Some(query) = &header.description.query {
-        config.set_extension(Arc::new(QueryId::new(query.clone())));
+    if let Some(id) = &header.description.id {
+        config.set_extension(Arc::new(QueryId::new(id.clone())));
     }
     config.set_extension(Arc::new(options.stores.clone()));
     (options.register_functions)(&mut state)?;

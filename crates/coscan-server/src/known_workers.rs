@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 #[cfg(feature = "distributed")]
-use coscan_distributed::{Health, HealthyWorkers, RunningTasks};
+use coscan_distributed::{Health, RunningTasks, WorkerHealth};
 
 /// The workers of a server with their health, and its tasks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownWorkers {
     #[cfg(feature = "distributed")]
-    pub(crate) workers: Option<Arc<HealthyWorkers>>,
+    pub(crate) workers: Option<Arc<WorkerHealth>>,
     /// The tasks of other servers, if this one is a worker.
     #[cfg(feature = "distributed")]
     pub(crate) running: Option<RunningTasks>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coscan_distributed::{
-    Connections, Coordinator, CoordinatorOptions, HealthyWorkers, Security, WorkerOptions,
+    Connections, Coordinator, CoordinatorOptions, Security, WorkerHealth, WorkerOptions,
     WorkerServer, worker,
 };
 use coscan_storage::stores::Prefixes;
@@ -94,6 +94,7 @@ impl Membership {
         let worker = worker(WorkerOptions {
             coscan: service.coscan().clone(),
             channels: Arc::clone(&self.connections) as _,
+            runtime: service.runtime(),
             make_memory_pool: service.make_memory_pool(),
             register_functions: service.register_functions(),
             stores: self.stores.clone(),
@@ -105,11 +106,11 @@ impl Membership {
     pub(crate) fn coordinator(
         &self,
         service: &SqlService,
-    ) -> Option<(Arc<HealthyWorkers>, Coordinator)> {
+    ) -> Option<(Arc<WorkerHealth>, Coordinator)> {
         if self.members.is_empty() {
             return None;
         }
-        let workers = HealthyWorkers::new(Arc::clone(&self.connections), self.members.clone());
+        let workers = WorkerHealth::new(Arc::clone(&self.connections), self.members.clone());
         let workers = Arc::new(workers);
         let channels = Arc::clone(&self.connections) as _;
         let functions = Some(Arc::new(service.known_functions().clone()));

@@ -8,17 +8,16 @@ use coscan_bench::tpch::{self, Parameters, queries::TEMPLATES};
 use coscan_runtime::units::parse_duration;
 use indicatif::ProgressBar;
 
-use super::arm::{Arm, Query, table};
-use super::servers::{ArmKind, Settings};
+use super::servers::{Settings, SystemKind};
+use super::system::{Query, System, table};
 use crate::compare::spinner;
 use crate::data::data_directory;
 use crate::signals::interrupted;
 use crate::sizes::{parse_bytes, show_bytes};
 use crate::{Exit, Failure};
 
-/// Show queries over several workers: start them on this machine, each with a slow link to its store, and run the 22 queries of
-/// TPC-H over them, beside one server that has the memory and the links of all, and beside the engine of distributed queries
-/// without coscan.
+/// Run the 22 queries of TPC-H over several workers on this machine, on one server that has the memory and the links of all, and
+/// over the engine of distributed queries without coscan.
 ///
 /// Makes the tables (kept for the next run). Checks that all answers are equal, and ends the workers. They talk over loopback, which has no bandwidth
 /// limit, and share the processors of this machine: their gain here is memory and links, not processors.
@@ -27,16 +26,16 @@ use crate::{Exit, Failure};
 Examples:
   coscan cluster demo --workers 3
   coscan cluster demo --workers 3 --scale 3 --streams 8 --store-bandwidth 10MB --rounds 3 --json cluster.json
-  coscan cluster demo --arms one-server,workers    without the engine alone")]
+  coscan cluster demo --systems one-server,workers    without the engine alone")]
 pub(super) struct Demo {
     /// What executes the queries, each in turn. Answers are compared with those of the first
     #[arg(
         long,
         default_value = "one-server,workers,engine",
         value_delimiter = ',',
-        value_name = "ARMS"
+        value_name = "SYSTEMS"
     )]
-    arms: Vec<ArmKind>,
+    systems: Vec<SystemKind>,
     /// How often each runs all streams, in alternation. The table has the medians
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
@@ -49,13 +48,13 @@ pub(super) struct Demo {
     /// TPC-H scale factor: 1 is six million rows of lineitem
     #[arg(long, default_value_t = 1.0, value_name = "N")]
     scale: f64,
-    /// Bytes per second that each worker gets from the store
+    /// Bytes per second that each worker gets from the store. The one server gets this for each worker
     #[arg(long, default_value = "50MB", value_name = "BYTES", value_parser = parse_bytes)]
     store_bandwidth: u64,
     /// Time until the store answers a request
     #[arg(long, default_value = "5ms", value_name = "TIME", value_parser = parse_duration)]
     store_latency: Duration,
-    /// Memory of each worker
+    /// Memory of each worker. The one server has this for each worker
     #[arg(long, default_value = "1GB", value_name = "BYTES", value_parser = parse_bytes)]
     memory_bytes: u64,
     /// Scans of less than this are not divided
@@ -110,20 +109,20 @@ impl Demo {
             divided_bytes_min: self.divided_bytes_min,
         };
         let (streams, mut right) = (self.streams(), None);
-        let arms = self.arms.iter().map(|&kind| Arm::new(kind, self.workers));
-        let mut arms: Vec<Arm> = arms.collect();
+        let systems = self.systems.iter().map(|&kind| System::new(kind, self.workers));
+        let mut systems: Vec<System> = systems.collect();
         for _ in 0..self.rounds {
-            for arm in &mut arms {
-                arm.run(&settings, &streams, &mut right).await?;
+            for system in &mut systems {
+                system.run(&settings, &streams, &mut right).await?;
             }
         }
-        println!("{}", table(&arms));
+        println!("{}", table(&systems));
         if let Some(path) = &self.json {
-            let text = serde_json::to_string_pretty(&arms)?;
+            let text = serde_json::to_string_pretty(&systems)?;
             let written = std::fs::write(path, text + "\n");
             written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         }
-        match arms.iter().find_map(Arm::fault) {
+        match systems.iter().find_map(System::fault) {
             Some(fault) => Err(fault.clone().into()),
             None => Ok(()),
         }

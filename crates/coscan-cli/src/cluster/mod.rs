@@ -1,9 +1,9 @@
 //! `coscan cluster`: commands for queries over several workers.
 
-mod arm;
 mod demo;
 mod engine;
 mod servers;
+mod system;
 
 use clap::{Args, Subcommand};
 

@@ -1,4 +1,4 @@
-//! The servers of one arm of the demonstration.
+//! The servers of one system of the demonstration.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use crate::child::{Counts, Process, SlowStore};
 
 /// What executes the queries of the demonstration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum ArmKind {
+pub(super) enum SystemKind {
     /// One server, which has the memory and the links of all workers
     OneServer,
     /// A server that divides its queries among the workers
@@ -62,11 +62,11 @@ pub(super) enum Client {
 }
 
 impl Servers {
-    pub(super) async fn start(kind: ArmKind, settings: &Settings<'_>) -> Result<Self, Failure> {
+    pub(super) async fn start(kind: SystemKind, settings: &Settings<'_>) -> Result<Self, Failure> {
         match kind {
-            ArmKind::OneServer => settings.start_one().await,
-            ArmKind::Workers => settings.start_workers().await,
-            ArmKind::Engine => settings.start_engine().await,
+            SystemKind::OneServer => settings.start_one().await,
+            SystemKind::Workers => settings.start_workers().await,
+            SystemKind::Engine => settings.start_engine().await,
         }
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct WorkerFlags {
     /// Be a worker: the address at which other servers send tasks; see docs/cluster.md [workers.listen]
     #[arg(long, value_name = "ADDRESS")]
     worker: Option<SocketAddr>,
-    /// Divide queries among these workers, if a session says `SET coscan.distributed = on` [workers.members]
+    /// Divide queries of sessions with `SET coscan.distributed = on` or `retry` among these workers [workers.members]
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
     workers: Vec<String>,
     /// What tasks of other servers may read on this worker: files below this URL or directory; may be given several times
@@ -27,7 +27,8 @@ pub(crate) struct WorkerFlags {
     /// [workers.divided_bytes_min]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     worker_divided_bytes_min: Option<u64>,
-    /// The most distributed queries that each worker executes at the same time. Others wait, up to a minute; by default 16
+    /// The most distributed queries that this server executes as a worker, and has running as a coordinator. Others wait, up to
+    /// a minute; by default 16
     /// [workers.queries_max]
     #[arg(long, value_name = "N")]
     worker_queries_max: Option<NonZeroUsize>,

@@ -35,6 +35,10 @@ pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// each stream has a window of its own.
 const WINDOW_BYTES: u32 = (1 << 31) - 1;
 
+/// The bytes that may be under way on a stream, of which each exchange of a query has one for each two workers. They are not
+/// counted, so there are few.
+const STREAM_WINDOW_BYTES: u32 = 512 << 10;
+
 /// The most bytes of headers and trailers, in which settings and errors travel.
 pub(super) const HEADER_BYTES_MAX: u32 = 16 << 20;
 
@@ -92,6 +96,7 @@ fn connect_lazily(url: &Url, security: &Security) -> Result<BoxCloneSyncChannel>
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .initial_connection_window_size(WINDOW_BYTES)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .http2_max_header_list_size(HEADER_BYTES_MAX)
         .http2_keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)

@@ -31,14 +31,14 @@ use super::task_cache::{free_ended, keep_alive};
 use crate::network_errors::BUSY;
 use crate::task_key::task_key;
 
-/// The largest plan that a worker accepts, and the largest batch that it sends, in bytes.
-const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// The largest message that a worker accepts, such as a plan, in bytes.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// The most handshakes at a time. Strangers wait for a place and take none from members that are connected.
 const HANDSHAKES_MAX: usize = 64;
 
 /// The time of a handshake.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The wait after a connection could not be accepted.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -79,8 +79,8 @@ impl WorkerServer {
         stopped: CancellationToken,
     ) {
         let (worker, tasks) = (self.worker.clone(), self.tasks.clone());
-        let service = self.worker.with_max_message_size(MESSAGE_BYTES_MAX / 2);
-        let service = service.into_worker_server().max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let service = self.worker.into_worker_server();
+        let service = service.max_decoding_message_size(MESSAGE_BYTES_MAX);
         // Connections end with this server, also if it is dropped.
         let ended = stopped.child_token();
         let _ends = ended.clone().drop_guard();
@@ -138,9 +138,10 @@ async fn accept(
         };
         let (security, connected, ended) = (security.clone(), connected.clone(), ended.clone());
         tokio::spawn(async move {
-            let shaken = tokio::time::timeout(HANDSHAKE_MAX, handshake(stream, &security)).await;
+            let result =
+                tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake(stream, &security)).await;
             drop(place);
-            match shaken {
+            match result {
                 Ok(Ok(connection)) => drop(connected.send(connection.ending_with(ended)).await),
                 Ok(Err(error)) => log::warn!(
                     "{address} was refused by this worker: {error}; do all servers have the same workers.key?"
@@ -216,7 +217,10 @@ where
             let response = match answered.await {
                 Ok(response) => response?,
                 // After a panic, the coordinator would take this worker for lost.
-                Err(_) => return Ok(Status::internal("the plan is malformed").into_http()),
+                Err(_) => {
+                    let failed = "a worker could not start a task: it panicked or is stopping; its log says more";
+                    return Ok(Status::internal(failed).into_http());
+                }
             };
             let Some((task, key)) = task else { return Ok(response) };
             let _task = task.with_plan(key);

@@ -154,6 +154,7 @@ fn worker_of(
     let memory = SharedMemoryPool::of_manager(coscan.manager());
     worker(WorkerOptions {
         coscan,
+        runtime: Arc::default(),
         make_memory_pool: Arc::new(move |_| Arc::clone(&memory)),
         channels,
         register_functions: Arc::new(register_functions),

@@ -9,6 +9,7 @@ mod faults;
 mod hostile;
 mod interleavings;
 mod memory;
+mod not_sent;
 mod random_queries;
 mod settings;
 mod sharing;

@@ -29,8 +29,8 @@ pub struct Workers {
     /// Scans of at least this many stored bytes are divided among all workers; smaller ones are executed by one. Default: 64 MB.
     #[serde(deserialize_with = "units::bytes_option")]
     pub divided_bytes_min: Option<u64>,
-    /// The most distributed queries that a worker executes at the same time. Others wait up to a minute. A server that divides its
-    /// queries has no more of them at once, either. Default: 16.
+    /// The most distributed queries that this server executes as a worker, and has running as a coordinator. Others wait up to a
+    /// minute. Default: 16.
     pub queries_max: Option<NonZeroUsize>,
     /// The key that all servers have, made with `coscan ring key`. With `certificate`, the private key of the
     /// certificate.

@@ -207,8 +207,7 @@ fn ring(registry: &mut Registry, transport: &Transport, peers: &[PeerState]) {
     );
 }
 
-/// Registers the metrics of other servers, with one line for each of them.
-/// Workers of distributed queries, and the tasks of other servers.
+/// Registers the metrics of the workers of distributed queries, and of the tasks of other servers.
 fn workers(registry: &mut Registry, known: &KnownWorkers) {
     if let Some(tasks) = known.tasks() {
         registry.register("worker_tasks", "Tasks of other servers that run here", count(tasks));
@@ -221,6 +220,7 @@ fn workers(registry: &mut Registry, known: &KnownWorkers) {
     }
 }
 
+/// Registers the metrics of other servers, with one line for each of them.
 fn ring_peers(registry: &mut Registry, peers: &[PeerState]) {
     let mut bytes = |name, help, bytes: fn(&PeerState) -> u64| {
         let by_peer: Family<[(&str, String); 1], Counter> = Family::default();

@@ -8,10 +8,11 @@ use std::thread::available_parallelism;
 use arrow::array::{RecordBatch, StringArray};
 use coscan_datafusion::CoscanOptions;
 use coscan_distributed::{
-    Coordinator, HealthyWorkers, MakeMemoryPool, NotDistributed, RegisterFunctions, RunningTasks,
+    Coordinator, MakeMemoryPool, NotDistributed, RegisterFunctions, RunningTasks, WorkerHealth,
 };
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::physical_plan::SendableRecordBatchStream;
@@ -22,7 +23,7 @@ use tokio::runtime::Handle;
 use crate::known_workers::KnownWorkers;
 use crate::sql::SqlService;
 use crate::sql::batch_rows::with_small_batches;
-use crate::sql::memory::MemoryRequest;
+use crate::sql::memory::QueryLimits;
 use crate::sql::query_threads::QueryThreads;
 use crate::sql::state::QueryEnvironment;
 
@@ -30,7 +31,7 @@ use crate::sql::state::QueryEnvironment;
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// The coordinator of this server's queries and the health of its workers, if it has workers.
-    coordinator: OnceLock<(Coordinator, Arc<HealthyWorkers>)>,
+    coordinator: OnceLock<(Coordinator, Arc<WorkerHealth>)>,
     /// The tasks of other servers, if it is a worker.
     running: OnceLock<RunningTasks>,
     /// Threads for them.
@@ -39,7 +40,7 @@ pub(super) struct State {
 
 impl SqlService {
     /// Divides queries of sessions that want it among workers.
-    pub(crate) fn divide_among(&self, workers: Arc<HealthyWorkers>, coordinator: Coordinator) {
+    pub(crate) fn divide_among(&self, workers: Arc<WorkerHealth>, coordinator: Coordinator) {
         let _only_once = self.distributed.coordinator.set((coordinator, workers));
     }
 
@@ -54,7 +55,7 @@ impl SqlService {
         KnownWorkers { workers: workers.cloned(), running: self.distributed.running.get().cloned() }
     }
 
-    /// Makes the tasks of other servers known.
+    /// Registers the tasks that run for other servers.
     pub(crate) fn set_running_tasks(&self, tasks: RunningTasks) {
         let _only_once = self.distributed.running.set(tasks);
     }
@@ -62,6 +63,11 @@ impl SqlService {
     /// The configuration of its sessions.
     pub(crate) fn coscan(&self) -> &CoscanOptions {
         &self.coscan
+    }
+
+    /// What the operators of its queries share.
+    pub(crate) fn runtime(&self) -> Arc<RuntimeEnv> {
+        Arc::clone(self.base.runtime_env())
     }
 
     /// The functions that all sessions have, by name.
@@ -85,10 +91,10 @@ impl SqlService {
     /// the session.
     pub(crate) fn make_memory_pool(&self) -> MakeMemoryPool {
         let limits = Arc::clone(&self.memory_limits);
-        Arc::new(move |query| limits.pool_for_tasks(&MemoryRequest::of(query)))
+        Arc::new(move |query| limits.pool_for_tasks(&QueryLimits::of(query)))
     }
 
-    /// Makes the functions known that all sessions have.
+    /// Returns what registers the functions of this server in the session of a task.
     pub(crate) fn register_functions(&self) -> RegisterFunctions {
         let base = self.base.clone();
         Arc::new(move |state| {
@@ -126,19 +132,6 @@ pub(super) async fn execute(
             None => Err(error),
         },
     }
-}
-
-/// Waits for the first rows of a query.
-///
-/// # Errors
-/// If the query fails before.
-pub(super) async fn first_rows(
-    rows: Result<SendableRecordBatchStream>,
-) -> Result<SendableRecordBatchStream> {
-    let mut rows = rows?;
-    let (schema, first) = (rows.schema(), rows.next().await.transpose()?);
-    let rows = stream::iter(first.map(Ok)).chain(rows);
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
 /// The plan of EXPLAIN, with the reason why it is not distributed.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 #[cfg(feature = "distributed")]
-use coscan_distributed::{Coordinator, NotDistributed};
+use coscan_distributed::{Coordinator, NotDistributed, first_rows};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::session_state::SessionState;
@@ -12,7 +12,7 @@ use datafusion::physical_plan::execute_stream;
 
 use crate::sql::batch_rows::with_small_batches;
 #[cfg(feature = "distributed")]
-use crate::sql::distributed::{execute, first_rows, with_reason};
+use crate::sql::distributed::{execute, with_reason};
 #[cfg(feature = "distributed")]
 use crate::sql::settings::Distribution;
 use crate::sql::state::{QueryEnvironment, lists_functions};
@@ -89,8 +89,10 @@ impl Placement {
             }
             #[cfg(feature = "distributed")]
             Self::WorkersIfNeeded(coordinator) => {
-                let rows = execute_alone(state, environment, &statement).await;
-                let failed = match first_rows(rows).await {
+                let executed = async {
+                    first_rows(execute_alone(state, environment, &statement).await?).await
+                };
+                let failed = match executed.await {
                     Err(error) if is_out_of_memory(&error) => error,
                     rows => return rows,
                 };

@@ -12,7 +12,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use crate::queries::QueryId;
 use crate::sql::information_schema::INFORMATION_SCHEMA;
-use crate::sql::memory::{MemoryRequest, collects_values};
+use crate::sql::memory::{QueryLimits, collects_values};
 use crate::sql::{CATALOG, SCHEMA, Session, SqlService, functions};
 
 impl SqlService {
@@ -49,7 +49,7 @@ impl SqlService {
         plan: Option<&LogicalPlan>,
     ) -> QueryEnvironment {
         let mut runtime = self.base.runtime_env().as_ref().clone();
-        let request = MemoryRequest {
+        let request = QueryLimits {
             user: session.user.name.clone(),
             bytes_max: session.settings().memory_limit(),
             collects_values: plan.is_some_and(collects_values),
@@ -70,7 +70,7 @@ pub(super) struct QueryEnvironment {
     pub(super) runtime: Arc<RuntimeEnv>,
     /// The memory that it asks for, here and on workers.
     #[cfg(feature = "distributed")]
-    pub(super) memory: MemoryRequest,
+    pub(super) memory: QueryLimits,
 }
 
 impl QueryEnvironment {

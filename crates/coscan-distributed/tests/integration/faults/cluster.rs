@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use coscan_datafusion::{CoscanOptions, SharedMemoryPool};
 use coscan_distributed::{
-    Connections, Coordinator, CoordinatorOptions, HealthyWorkers, QueryDescription, RunningTasks,
-    Security, WorkerOptions, WorkerServer, worker,
+    Connections, Coordinator, CoordinatorOptions, QueryDescription, RunningTasks, Security,
+    WorkerHealth, WorkerOptions, WorkerServer, worker,
 };
 use coscan_runtime::{BufferManager, Options};
 use coscan_storage::stores::{DirectFileStore, Stores};
@@ -126,7 +126,7 @@ async fn coordinator(
 ) -> Coordinator {
     let connections = Arc::new(Connections::new(Security::None));
     let urls = workers.iter().map(|worker| worker.url.clone());
-    let healthy = Arc::new(HealthyWorkers::new(Arc::clone(&connections), urls));
+    let healthy = Arc::new(WorkerHealth::new(Arc::clone(&connections), urls));
     healthy.ask_all().await;
     let channels = Channels { connections, faults: faults.clone(), is_worker: false };
     Coordinator::new(options.clone(), healthy, Arc::new(channels))
@@ -152,6 +152,7 @@ impl FaultyCluster {
             let channels = Channels { connections, faults: faults.clone(), is_worker: true };
             let worker = worker(WorkerOptions {
                 coscan,
+                runtime: Arc::default(),
                 make_memory_pool: Arc::new(move |_| Arc::clone(&memory)),
                 channels: Arc::new(channels),
                 register_functions: Arc::new(|_| Ok(())),

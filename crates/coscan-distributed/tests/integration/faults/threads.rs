@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coscan_distributed::{
-    Connections, Coordinator, CoordinatorOptions, HealthyWorkers, QueryDescription, Security,
+    Connections, Coordinator, CoordinatorOptions, QueryDescription, Security, WorkerHealth,
     WorkerOptions, WorkerServer, worker,
 };
 use datafusion::config::Dialect;
@@ -33,6 +33,7 @@ async fn a_worker_whose_threads_are_busy_is_not_lost() {
         let worker = worker(WorkerOptions {
             coscan: coscan(&TestOptions::small(1)).0,
             channels: Arc::new(Connections::new(Security::None)),
+            runtime: Arc::default(),
             make_memory_pool: Arc::new(|_| Arc::new(UnboundedMemoryPool::default())),
             register_functions: Arc::new(move |state| {
                 state.register_udf(known.clone().into())?;
@@ -50,7 +51,7 @@ async fn a_worker_whose_threads_are_busy_is_not_lost() {
         threads.push(runtime);
     }
     let connections = Arc::new(Connections::new(Security::None));
-    let healthy = Arc::new(HealthyWorkers::new(Arc::clone(&connections), urls));
+    let healthy = Arc::new(WorkerHealth::new(Arc::clone(&connections), urls));
     healthy.ask_all().await;
     let options = CoordinatorOptions { divided_bytes_min: 0, ..CoordinatorOptions::default() };
     let coordinator = Coordinator::new(options, healthy, connections);

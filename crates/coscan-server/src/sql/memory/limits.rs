@@ -23,9 +23,9 @@ pub(in crate::sql) struct MemoryLimits {
     users: UserMemories,
 }
 
-/// Whose query it is, and what it asks for.
+/// What limits the memory of a query: its user, and its session.
 #[derive(Clone, Debug)]
-pub(in crate::sql) struct MemoryRequest {
+pub(in crate::sql) struct QueryLimits {
     pub(in crate::sql) user: String,
     /// The limit of its session, if that has one.
     pub(in crate::sql) bytes_max: Option<u64>,
@@ -48,18 +48,18 @@ impl MemoryLimits {
     }
 
     /// A memory pool for a query, with the limits of the query, its user and the server.
-    pub(in crate::sql) fn pool_for(&self, query: &MemoryRequest) -> Arc<dyn MemoryPool> {
+    pub(in crate::sql) fn pool_for(&self, query: &QueryLimits) -> Arc<dyn MemoryPool> {
         self.pool(query, self.query_bytes_default)
     }
 
-    /// A memory pool for the tasks of a query that another server has sent, since it needs the memory of all workers. There is no
-    /// default limit of a query.
+    /// A memory pool for the tasks of a query that another server has sent. Without `query_memory_max` there is no limit of the
+    /// query, since it was sent for the memory of all workers; that of the user holds.
     #[cfg(feature = "distributed")]
-    pub(in crate::sql) fn pool_for_tasks(&self, query: &MemoryRequest) -> Arc<dyn MemoryPool> {
+    pub(in crate::sql) fn pool_for_tasks(&self, query: &QueryLimits) -> Arc<dyn MemoryPool> {
         self.pool(query, u64::MAX)
     }
 
-    fn pool(&self, query: &MemoryRequest, query_bytes_default: u64) -> Arc<dyn MemoryPool> {
+    fn pool(&self, query: &QueryLimits, query_bytes_default: u64) -> Arc<dyn MemoryPool> {
         let limit = self.query_bytes_max.unwrap_or(query_bytes_default);
         let limit = query.bytes_max.map_or(limit, |own| own.min(limit));
         let user = self.users.of(&query.user, self.user_bytes_max);
@@ -69,18 +69,18 @@ impl MemoryLimits {
 }
 
 #[cfg(feature = "distributed")]
-impl MemoryRequest {
+impl QueryLimits {
     /// What a worker is told of a query with this id.
-    pub(in crate::sql) fn describe(&self, query: String) -> QueryDescription {
+    pub(in crate::sql) fn describe(&self, id: String) -> QueryDescription {
         QueryDescription {
-            query: Some(query),
+            id: Some(id),
             user: self.user.clone(),
             memory_bytes_max: self.bytes_max,
             collects_values: self.collects_values,
         }
     }
 
-    /// What a query asks for that another server has described.
+    /// The limits of a query that another server has described.
     pub(in crate::sql) fn of(query: &QueryDescription) -> Self {
         Self {
             user: query.user.clone(),

@@ -16,13 +16,13 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-pub(super) use limits::{MemoryLimits, MemoryRequest};
+pub(super) use limits::{MemoryLimits, QueryLimits};
 
 /// The memory that the operators of each user's queries hold, of those users that run any.
 #[derive(Debug, Default)]
 struct UserMemories(Mutex<HashMap<Arc<str>, Weak<UserMemory>>>);
 
-/// The memory that the operators of a user's queries hold, of which other users' queries need some.
+/// The memory that the operators of one user's queries hold together, with its limit, so that other users find some.
 #[derive(Debug)]
 struct UserMemory {
     user: Arc<str>,

@@ -6,13 +6,13 @@ use super::*;
 
 /// Coordinators execute a query again if a worker has no memory for it, but not if it has reached a limit.
 #[cfg(feature = "distributed")]
-fn is_known_to_coordinators(error: &str) {
+fn assert_coordinators_know(error: &str) {
     let text = error.strip_prefix("Resources exhausted: ").unwrap();
     assert!(coscan_distributed::OVER_LIMIT.iter().any(|limit| text.starts_with(limit)), "{text}");
 }
 
 #[cfg(not(feature = "distributed"))]
-fn is_known_to_coordinators(_: &str) {}
+fn assert_coordinators_know(_: &str) {}
 
 fn memory_of(users: &UserMemories, user: &str) -> Arc<UserMemory> {
     users.of(user, 700)
@@ -31,7 +31,7 @@ fn all_queries_of_a_user_hold_no_more_than_the_users_limit() {
     first.try_grow(400).unwrap();
     let error = second.try_grow(301).unwrap_err().to_string();
     assert!(error.contains("user ann") && error.contains("user_memory_max"), "{error}");
-    is_known_to_coordinators(&error);
+    assert_coordinators_know(&error);
     second.try_grow(300).unwrap();
     of_other.try_grow(300).unwrap();
     assert!(of_other.try_grow(100).is_err(), "the server has no more");
@@ -57,7 +57,7 @@ fn a_query_holds_no_more_than_its_limit_and_the_server_counts_it() {
     assert_eq!(server.reserved(), 500);
     let error = reservation.try_grow(200).unwrap_err().to_string();
     assert!(error.contains("query_memory_max"), "{error}");
-    is_known_to_coordinators(&error);
+    assert_coordinators_know(&error);
     let other: Arc<dyn MemoryPool> =
         Arc::new(QueryMemory::new(Arc::clone(&server), unlimited(), 900, false));
     let beside = MemoryConsumer::new("join").register(&other);

@@ -1,4 +1,4 @@
-//! The list of workers that answer.
+//! All workers of a cluster, with what is known of their health.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,7 +18,7 @@ use crate::session_header::version;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The time for their answer.
-const ANSWER_MAX: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What is known of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,12 +35,12 @@ pub enum Health {
 
 /// The workers of a cluster, each with its health. Statements are planned for those that are healthy.
 #[derive(Debug)]
-pub struct HealthyWorkers {
+pub struct WorkerHealth {
     connections: Arc<Connections>,
     workers: RwLock<BTreeMap<Url, Health>>,
 }
 
-impl HealthyWorkers {
+impl WorkerHealth {
     /// Workers that were not asked yet.
     #[must_use]
     pub fn new(connections: Arc<Connections>, workers: impl IntoIterator<Item = Url>) -> Self {
@@ -53,30 +53,35 @@ impl HealthyWorkers {
         self.workers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks all workers, again and again.
+    /// Asks each worker, again and again. One that does not answer holds up no news of the others.
     pub async fn watch(&self) {
-        loop {
-            self.ask_all().await;
-            tokio::time::sleep(INTERVAL).await;
-        }
+        let watch = async |url: &Url| {
+            loop {
+                self.ask(url).await;
+                tokio::time::sleep(INTERVAL).await;
+            }
+        };
+        let urls: Vec<_> = self.all().into_keys().collect();
+        join_all(urls.iter().map(watch)).await;
     }
 
     /// Asks all workers at once whether they are there.
     pub async fn ask_all(&self) {
         let urls: Vec<_> = self.all().into_keys().collect();
-        let ask = async |url: &Url| {
-            let health = match tokio::time::timeout(ANSWER_MAX, self.ask(url)).await {
-                Ok(Ok(theirs)) if theirs == version() => Health::Healthy,
-                Ok(Ok(theirs)) => Health::OtherVersion(theirs),
-                Ok(Err(error)) => Health::Unreachable(error.strip_backtrace()),
-                Err(_) => Health::Unreachable("no answer within 3 s".to_owned()),
-            };
-            self.set(url, health);
-        };
-        join_all(urls.iter().map(ask)).await;
+        join_all(urls.iter().map(|url| self.ask(url))).await;
     }
 
-    async fn ask(&self, url: &Url) -> Result<String, DataFusionError> {
+    async fn ask(&self, url: &Url) {
+        let health = match tokio::time::timeout(ANSWER_TIMEOUT, self.version_of(url)).await {
+            Ok(Ok(theirs)) if theirs == version() => Health::Healthy,
+            Ok(Ok(theirs)) => Health::OtherVersion(theirs),
+            Ok(Err(error)) => Health::Unreachable(error.strip_backtrace()),
+            Err(_) => Health::Unreachable("no answer within 3 s".to_owned()),
+        };
+        self.set(url, health);
+    }
+
+    async fn version_of(&self, url: &Url) -> Result<String, DataFusionError> {
         let mut worker = self.connections.get_worker_client_for_url(url).await?;
         Ok(worker.get_worker_info(GetWorkerInfoRequest {}).await?.version)
     }
@@ -100,13 +105,13 @@ impl HealthyWorkers {
 }
 
 #[async_trait]
-impl WorkerList for HealthyWorkers {
+impl WorkerList for WorkerHealth {
     async fn refresh(&self) {
         self.ask_all().await;
     }
 }
 
-impl WorkerResolver for HealthyWorkers {
+impl WorkerResolver for WorkerHealth {
     fn get_urls(&self) -> Result<Vec<Url>> {
         let workers = self.workers.read().unwrap_or_else(PoisonError::into_inner);
         let healthy = workers.iter().filter(|(_, health)| **health == Health::Healthy);

@@ -1,4 +1,4 @@
-//! The figures of one arm of the demonstration.
+//! The figures of one system of the demonstration.
 
 use std::cmp::Ordering;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use coscan_sim::report::draw::numbers::{count, decimal, megabytes};
 use futures::future::try_join_all;
 use serde::Serialize;
 
-use super::servers::{ArmKind, Servers, Settings};
+use super::servers::{Servers, Settings, SystemKind};
 use crate::Failure;
 use crate::compare::spinner;
 use crate::sizes::show_bytes;
@@ -20,15 +20,15 @@ pub(super) type Query = (String, String);
 /// The name of a query, and its rows as text, sorted, or its error.
 type Answer = (String, Result<Vec<String>, String>);
 
-/// An arm, and its runs.
+/// A system, and its runs.
 #[derive(Debug, Serialize)]
-pub(super) struct Arm {
+pub(super) struct System {
     name: String,
     /// The queries that are divided among workers.
     divided: usize,
     runs: Vec<Figures>,
     #[serde(skip)]
-    kind: ArmKind,
+    kind: SystemKind,
 }
 
 /// The figures of one run.
@@ -47,12 +47,12 @@ struct Figures {
     difference: Option<String>,
 }
 
-impl Arm {
-    pub(super) fn new(kind: ArmKind, workers: u16) -> Self {
+impl System {
+    pub(super) fn new(kind: SystemKind, workers: u16) -> Self {
         let name = match kind {
-            ArmKind::OneServer => "one server".to_owned(),
-            ArmKind::Workers => format!("{workers} workers"),
-            ArmKind::Engine => format!("engine, {workers} workers"),
+            SystemKind::OneServer => "one server".to_owned(),
+            SystemKind::Workers => format!("{workers} workers"),
+            SystemKind::Engine => format!("engine, {workers} workers"),
         };
         Self { name, divided: 0, runs: Vec::new(), kind }
     }
@@ -69,7 +69,7 @@ impl Arm {
         bar.set_message(format!("{name}: starting"));
         let mut servers = Servers::start(self.kind, settings).await?;
         bar.set_message(format!("{name}: {} streams of 22 queries", streams.len()));
-        if self.kind != ArmKind::OneServer {
+        if self.kind != SystemKind::OneServer {
             self.divided = divided(&servers, &streams[0]).await?;
         }
         let before = servers.counts().await?;
@@ -110,7 +110,7 @@ impl Arm {
     /// What is wrong: an answer that differs, or a query that has none. The engine alone may fail, for instance for want of memory.
     pub(super) fn fault(&self) -> Option<&String> {
         let mut errors = self.runs.iter().filter_map(|run| run.error.as_ref());
-        let failed = errors.next().filter(|_| self.kind != ArmKind::Engine);
+        let failed = errors.next().filter(|_| self.kind != SystemKind::Engine);
         self.difference().or(failed)
     }
 
@@ -147,15 +147,15 @@ async fn divided(servers: &Servers, queries: &[Query]) -> Result<usize, Failure>
     Ok(divided)
 }
 
-fn difference(arm: &str, right: &[Vec<Answer>], answers: &[Vec<Answer>]) -> Option<String> {
+fn difference(system: &str, right: &[Vec<Answer>], answers: &[Vec<Answer>]) -> Option<String> {
     let all = right.iter().flatten().zip(answers.iter().flatten());
     let mut both = all.filter(|((_, right), (_, answer))| right.is_ok() && answer.is_ok());
     let different = both.find(|(right, answer)| right != answer);
-    different.map(|((name, _), _)| format!("{name} has another answer with {arm}"))
+    different.map(|((name, _), _)| format!("{name} has another answer with {system}"))
 }
 
-/// The figures of all arms side by side, medians of their runs.
-pub(super) fn table(arms: &[Arm]) -> String {
+/// The figures of all systems side by side, medians of their runs.
+pub(super) fn table(systems: &[System]) -> String {
     let rows = [
         "total time [s]",
         "from the store [MB]",
@@ -168,24 +168,24 @@ pub(super) fn table(arms: &[Arm]) -> String {
     ];
     let names = Block::new("", "", &[rows.map(str::to_owned).to_vec()], Align::Left);
     let cores = u32::try_from(cores()).map_or(1.0, f64::from);
-    let columns = arms.iter().enumerate().map(|(index, arm)| {
+    let columns = systems.iter().enumerate().map(|(index, system)| {
         let in_use = |run: &Figures| 100.0 * run.cpu_s / (run.total_s * cores);
         let values = vec![
-            decimal(arm.median(|run| run.total_s)),
-            megabytes(arm.median(|run| run.store_bytes)),
-            count(arm.median(|run| run.store_requests)),
-            decimal(arm.median(|run| run.cpu_s)),
-            decimal(arm.median(in_use)),
-            arm.divided.to_string(),
-            arm.median(|run| run.failed).to_string(),
-            match (index, arm.difference()) {
+            decimal(system.median(|run| run.total_s)),
+            megabytes(system.median(|run| run.store_bytes)),
+            count(system.median(|run| run.store_requests)),
+            decimal(system.median(|run| run.cpu_s)),
+            decimal(system.median(in_use)),
+            system.divided.to_string(),
+            system.median(|run| run.failed).to_string(),
+            match (index, system.difference()) {
                 (0, None) => "-",
                 (_, None) => "yes",
                 (_, Some(_)) => "NO",
             }
             .to_owned(),
         ];
-        Block::new(&arm.name, "", &[values], Align::Right)
+        Block::new(&system.name, "", &[values], Align::Right)
     });
     beside(&names, &columns.collect::<Vec<_>>())
 }
