@@ -21,6 +21,7 @@ mod network_errors;
 mod not_distributed;
 mod options;
 mod ownership;
+mod plan_size;
 mod planning;
 mod query_description;
 mod query_pools;

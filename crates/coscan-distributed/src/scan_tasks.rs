@@ -12,7 +12,6 @@ use datafusion_distributed::{
 };
 use url::Url;
 
-use crate::network::MESSAGE_BYTES_MAX;
 use crate::not_distributed::NotDistributed;
 use crate::options::{options_of, workers_of};
 use crate::ownership::owners;
@@ -78,39 +77,6 @@ fn divided(
     });
     let variants = variants.collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(DistributedLeafExec::try_new(Arc::clone(plan), variants)?))
-}
-
-/// The most bytes that the files of a plan's scans may take in it: half of the largest message.
-const FILE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
-
-/// The bytes of a file or of a range of rows in a message, without names.
-const ENTRY_BYTES: usize = 48;
-
-/// Checks that the files that the scans of a distributed plan name fit into a message. Each task names all of them.
-///
-/// # Errors
-/// [`NotDistributed::TooManyFiles`] if they do not.
-pub(crate) fn check_files(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
-    let mut bytes = 0;
-    plan.apply(|plan| {
-        let scan =
-            plan.downcast_ref::<DistributedLeafExec>().and_then(|leaf| leaf.variants().first());
-        let Some(scan) = scan.and_then(|scan| scan.downcast_ref::<TaskScan>()) else {
-            return Ok(TreeNodeRecursion::Continue);
-        };
-        let files = &scan.task().table.snapshot.files;
-        let names = files.iter().map(|file| {
-            let meta = &file.file.meta;
-            let tags = [&meta.e_tag, &meta.version].into_iter().flatten();
-            meta.location.as_ref().len() + tags.map(String::len).sum::<usize>()
-        });
-        bytes += names.sum::<usize>() + (files.len() + scan.task().rows.len()) * ENTRY_BYTES;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    match bytes <= FILE_BYTES_MAX {
-        true => Ok(()),
-        false => Err(NotDistributed::TooManyFiles.into_error()),
-    }
 }
 
 /// Sends each task to the owner of the row groups of the stage's first scan. Stages without scans are left to the engine.

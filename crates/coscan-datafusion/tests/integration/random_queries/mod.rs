@@ -21,8 +21,8 @@ use answers::Answer;
 use query::{Generator, Query};
 use settings::{Sessions, Settings};
 
-const USUAL: Range<u64> = 0..300;
-const USUAL_OF_CHANGED_TABLES: Range<u64> = 0..100;
+const USUAL: Range<u64> = 0..150;
+const USUAL_OF_CHANGED_TABLES: Range<u64> = 0..50;
 /// The minimum number of queries of which most must be comparable.
 const MANY: usize = 100;
 /// The number of queries that use the same tables.
