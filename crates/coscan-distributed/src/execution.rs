@@ -32,14 +32,11 @@ const BUSY_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 /// The time after which workers have freed the memory of tasks that have ended.
 const FREED_AFTER: Duration = Duration::from_secs(1);
 
-/// The most time that a query waits to be executed alone. Those that come later wait behind it.
-const ALONE_TIMEOUT: Duration = Duration::from_secs(20);
-
 impl Coordinator {
     /// Executes a statement of a session with coscan on the workers, and returns once its first rows have come. If a worker
     /// is lost before that, the statement is planned and executed once more, on the others. While workers have too many
-    /// queries, it waits. If there was no memory for it beside other queries of this coordinator, it is executed once more,
-    /// without them.
+    /// queries, it waits. If there was no memory for it beside other queries of this coordinator, it is executed once more
+    /// without them; if these take long, beside those that are left, as long as it would wait for busy workers.
     /// `context` makes the context of a session to execute its plan in. EXPLAIN shows the stages and the owners.
     ///
     /// # Errors
@@ -59,7 +56,7 @@ impl Coordinator {
         let mut permit =
             timeout_at(deadline, self.acquire(1)).await.map_err(|_| WorkersBusy.into_error())??;
         let (mut lost, mut is_retry, mut is_alone) = (Vec::new(), false, false);
-        let mut busy_wait = BUSY_WAIT.0;
+        let (mut busy_wait, mut short_until) = (BUSY_WAIT.0, None);
         loop {
             let had_others = self.has_other_queries();
             let planned = self.plan_without(session, statement, description, &lost).await?;
@@ -97,11 +94,18 @@ impl Coordinator {
                         && (had_others || self.has_other_queries()) =>
                 {
                     log::info!("a query waits to be executed alone, since memory was short");
-                    is_alone = true;
                     drop(permit);
-                    let all = timeout(ALONE_TIMEOUT, self.acquire(self.queries_max)).await;
-                    permit = all.map_err(|_| error)??;
-                    tokio::time::sleep(FREED_AFTER).await;
+                    let until = *short_until
+                        .get_or_insert_with(|| Instant::now() + self.options.busy_timeout);
+                    let all =
+                        timeout(self.options.alone_timeout, self.acquire(self.queries_max)).await;
+                    is_alone = all.is_ok();
+                    permit = match all {
+                        Ok(all) => all?,
+                        // Others take long. Some have ended.
+                        Err(_) => timeout_at(until, self.acquire(1)).await.map_err(|_| error)??,
+                    };
+                    tokio::time::sleep(FREED_AFTER + jittered(FREED_AFTER)).await;
                 }
                 Err(error) => return Err(to_client_error(error, failure.worker())),
             }

@@ -21,6 +21,9 @@ pub struct CoordinatorOptions {
     /// The longest time that a query waits while workers, or this coordinator, execute as many as they may. The default is a
     /// minute.
     pub busy_timeout: Duration,
+    /// The longest time that a query for which memory was short waits to be executed alone, while later ones wait behind it. Then it
+    /// is tried beside those that still run. The default is 20 s.
+    pub alone_timeout: Duration,
     /// The scalar functions that workers know, by name. Queries that call others are not distributed. `None`: functions are not
     /// checked.
     pub functions: Option<Arc<HashMap<String, Arc<ScalarUDF>>>>,
@@ -32,6 +35,7 @@ impl Default for CoordinatorOptions {
             divided_bytes_min: 64_000_000,
             queries_max: 16,
             busy_timeout: Duration::from_secs(60),
+            alone_timeout: Duration::from_secs(20),
             functions: None,
         }
     }

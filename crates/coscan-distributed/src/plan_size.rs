@@ -126,9 +126,10 @@ mod tests {
             let original = Arc::new(EmptyExec::new(Arc::new(Schema::empty())));
             Arc::new(DistributedLeafExec::try_new(original, vec![task as _]).unwrap())
         };
-        let half = FILE_BYTES_MAX / 2 / file_bytes(&task(100)) * 100;
-        let scans =
-            |count| UnionExec::try_new((0..count).map(|_| scan(half) as _).collect()).unwrap();
+        let less_than_half = FILE_BYTES_MAX * 2 / 5 / file_bytes(&task(100)) * 100;
+        let scans = |count| {
+            UnionExec::try_new((0..count).map(|_| scan(less_than_half) as _).collect()).unwrap()
+        };
         check_files(&scans(2)).unwrap();
         let error = check_files(&scans(3)).unwrap_err();
         assert_eq!(NotDistributed::of(&error), Some(&NotDistributed::TooManyFiles));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use coscan_datafusion::{CoscanOptions, SharedMemoryPool};
@@ -47,6 +48,7 @@ pub(crate) struct TestOptions {
     pub(crate) manager: Options,
     pub(crate) chunk_rows: u64,
     pub(crate) divided_bytes_min: u64,
+    pub(crate) alone_timeout: Duration,
     /// The prefix of the files that workers may read.
     pub(crate) readable: String,
 }
@@ -59,6 +61,7 @@ impl TestOptions {
             manager: Options::with_memory_bytes(512 << 20),
             chunk_rows: ROW_GROUP_ROWS,
             divided_bytes_min: 0,
+            alone_timeout: CoordinatorOptions::default().alone_timeout,
             readable: "file:///".to_owned(),
         }
     }
@@ -87,6 +90,7 @@ impl TestCluster {
         let coordinator = Coordinator::new(
             CoordinatorOptions {
                 divided_bytes_min: options.divided_bytes_min,
+                alone_timeout: options.alone_timeout,
                 ..CoordinatorOptions::default()
             },
             Arc::new(Names(names)),

@@ -61,10 +61,10 @@ async fn joins_on_pools_of_two_chunks_end() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn queries_that_find_no_memory_beside_each_other_are_executed_alone() {
+/// Executes joins at the same time, of which few find memory beside each other.
+async fn joins_end(options: TestOptions) {
     let manager = Options::with_memory_bytes(16 << 20);
-    let cluster = TestCluster::start(&TestOptions { manager, ..TestOptions::small(3) });
+    let cluster = TestCluster::start(&TestOptions { manager, ..options });
     let session = tpch_session(4, Some(&cluster.coscan)).await;
     partition_joins(&session).await;
     // The rows of one side are in memory.
@@ -76,4 +76,14 @@ async fn queries_that_find_no_memory_beside_each_other_are_executed_alone() {
     for rows in answers.unwrap() {
         assert_eq!(sorted_rows(&rows), right);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn queries_that_find_no_memory_beside_each_other_are_executed_alone() {
+    joins_end(TestOptions::small(3)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn queries_that_cannot_be_alone_are_tried_beside_those_that_are_left() {
+    joins_end(TestOptions { alone_timeout: Duration::ZERO, ..TestOptions::small(3) }).await;
 }
