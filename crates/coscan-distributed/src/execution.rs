@@ -102,6 +102,7 @@ impl Coordinator {
                     is_alone = all.is_ok();
                     permit = match all {
                         Ok(all) => all?,
+                        Err(_) if until <= Instant::now() => return Err(error),
                         // Others take long. Some have ended.
                         Err(_) => timeout_at(until, self.acquire(1)).await.map_err(|_| error)??,
                     };
