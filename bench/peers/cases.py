@@ -20,9 +20,6 @@ REFRESHES = 10
 OWN_PERCENT = 5
 """How probable it is, in percent, that a query of `streams-own-constants` has constants of its own."""
 
-# Seconds between the starts of two streams for each unit of scale: a tenth of the longest scan, as in `bench streams`.
-STAGGER_S = 0.03
-
 # Phases that the figures know by name.
 TIMES_ALONE = "one at a time"
 FIRST_REFRESH, LATER_REFRESHES = "first refresh", "later refreshes"
@@ -57,7 +54,7 @@ def streams(settings: Settings, own_percent: int, warm: bool = True) -> Plan:
                                       scan_streams(settings))]
     if warm:
         plan.warm(queries.warm_scans(settings.keys))
-    plan.phase("streams", drawn, [STAGGER_S * settings.scale * index for index in range(STREAMS)])
+    plan.phase("streams", drawn, [settings.stagger * settings.scale * index for index in range(STREAMS)])
     return plan
 
 

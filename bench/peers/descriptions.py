@@ -79,8 +79,16 @@ def rounds(count: int) -> str:
 def streams(results: dict) -> str:
     options = results["options"]
     return ("16 streams of 4 queries, each stream's one after another: TPC-H Q6 or Q1 over 1, 10, 50 or 100 % of "
-            f"`lineitem`, drawn with seed {options['seed']} as `coscan bench streams` draws them. Streams start "
-            f"{number(cases.STAGGER_S * options['scale'] * 1000)} ms apart.")
+            f"`lineitem`, drawn with seed {options['seed']} as `coscan bench streams` draws them. "
+            + starts(options["stagger"] * options["scale"]))
+
+
+def starts(apart: float) -> str:
+    """When streams start, so many seconds apart."""
+    if apart == 0:
+        return "All streams start at once."
+    return (f"Streams start {number(apart * 1000)} ms apart, the last after {number(apart * (cases.STREAMS - 1))} s: no total "
+            "time is lower.")
 
 
 def slow_device(results: dict, case: str) -> str:

@@ -8,6 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENGINES = ("coscan", "coscan-no-results", "coscan-running", "duckdb", "chdb", "datafusion")
 CASES = ("streams-cached", "streams-own-constants", "streams-distinct", "streams-slow-device", "dashboard", "tpch",
          "open-loop", "small", "alone")
+STAGGER_S = 0.03
 
 DESCRIPTION = """\
 Measures coscan beside DuckDB, chDB (ClickHouse in a process) and DataFusion's Python package: the same Parquet files,
@@ -90,6 +91,11 @@ def above_zero(kind):
     return parse
 
 
+def seconds_of(text: str) -> float:
+    """A number of seconds, also 0."""
+    return 0.0 if text == "0" else above_zero(float)(text)
+
+
 def cache() -> Path:
     """The user's cache folder of coscan."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coscan"
@@ -123,6 +129,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         help="limit of memory of each engine [default: half of the machine's]")
     add("--bandwidth", metavar="BYTES", type=bytes_of, default=200 * 10**6,
         help="bytes per second of the slow device [default: 200MB]")
+    add("--stagger", metavar="SECONDS", type=seconds_of, default=STAGGER_S,
+        help="seconds between the starts of two streams of scans, times the scale; 0 starts all at once "
+             f"[default: {STAGGER_S:g}, a tenth of the longest scan, as in `coscan bench streams`]")
     add("--seed", metavar="N", type=int, default=7, help="the seed of queries, orders and arrivals [default: 7]")
     add("--data", metavar="DIRECTORY", type=Path, default=cache() / "data", help="where tables are kept")
     add("--page", metavar="FILE", type=Path, default=ROOT / "docs/peers.md", help="the page [default: docs/peers.md]")
@@ -146,5 +155,6 @@ def command(chosen: argparse.Namespace) -> str:
     words += ["--quick"] if chosen.quick else []
     words += [f"--memory {chosen.memory}"] if chosen.memory != half_of_memory() else []
     words += [f"--bandwidth {chosen.bandwidth}"] if chosen.bandwidth != 200 * 10**6 else []
+    words += [f"--stagger {chosen.stagger:g}"] if chosen.stagger != STAGGER_S else []
     words += [f"--seed {chosen.seed}"] if chosen.seed != 7 else []
     return " ".join(words)

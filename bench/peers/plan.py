@@ -14,6 +14,8 @@ class Settings:
     quick: bool
     keys: tuple[int, int]
     """The smallest and the largest l_orderkey."""
+    stagger: float
+    """Seconds between the starts of two streams, for each unit of scale."""
     rate: float = 0.0
     """Queries per second that DuckDB sustains in a closed loop, for `open-loop`."""
 

@@ -41,7 +41,7 @@ class Session:
         self.results = {
             "date": datetime.date.today().isoformat(), "command": options.command(chosen),
             "options": {"scale": chosen.scale, "rounds": chosen.rounds, "quick": chosen.quick, "seed": chosen.seed,
-                        "memory_bytes": chosen.memory, "bandwidth": chosen.bandwidth, "engines": chosen.engines,
+                        "stagger": chosen.stagger, "memory_bytes": chosen.memory, "bandwidth": chosen.bandwidth, "engines": chosen.engines,
                         "slow_pool_bytes": self.slow_pool_bytes},
             "machine": machine | {"load_before": round(os.getloadavg()[0], 2)},
             "versions": facts["versions"],
@@ -51,7 +51,7 @@ class Session:
 
     def settings(self, rate: float = 0.0) -> Settings:
         chosen = self.chosen
-        return Settings(chosen.scale, chosen.seed, chosen.quick, self.keys, rate)
+        return Settings(chosen.scale, chosen.seed, chosen.quick, self.keys, chosen.stagger, rate)
 
     def months(self) -> list[str]:
         """The files of the dashboard."""

@@ -10,7 +10,7 @@ from figures import figures
 from plan import Settings
 from queries import Random
 
-SETTINGS = Settings(scale=1.0, seed=7, quick=False, keys=(1, 6_000_000), rate=30.0)
+SETTINGS = Settings(scale=1.0, seed=7, quick=False, keys=(1, 6_000_000), stagger=0.03, rate=30.0)
 
 
 def texts(phase: dict, plan) -> list[str]:

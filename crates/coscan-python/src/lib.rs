@@ -5,6 +5,7 @@
 //! its task. `stream` hands rows over by Arrow's C interface (`capsules`), `values` as Python's own objects. `parameters`
 //! and `plans`, those of the package `datafusion`, go the other way. `errors` sorts errors by what one can do next.
 
+mod arrow_table;
 mod batches;
 mod capsules;
 mod collecting;

@@ -103,10 +103,10 @@ impl Session {
             .map_err(from_engine)
     }
 
-    /// Adds a table of Arrow data, which it copies.
+    /// Adds a table of Arrow data, which it keeps.
     fn register_data(&self, py: Python<'_>, name: &str, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let context = self.0.get()?.context();
-        let table = tables::of_data(py, data)?;
+        let table = tables::of_data(py, context, name, data)?;
         tables::replace(context, name, table).map_err(from_engine)
     }
 

@@ -11,8 +11,8 @@ use coscan_datafusion::{CoscanOptions, SharedTableProvider};
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, TableReference, plan_err};
 use datafusion::dataframe::DataFrame;
-use datafusion::datasource::MemTable;
-use datafusion::error::{DataFusionError, Result as EngineResult};
+use datafusion::error::Result as EngineResult;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{TaskContext, TaskContextProvider};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::SessionContext;
@@ -20,6 +20,7 @@ use datafusion_ffi::table_provider::FFI_TableProvider;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::arrow_table::ArrowTable;
 use crate::capsules;
 use crate::errors::{Error, from_engine};
 use crate::process::{OfProcess, handle, receive};
@@ -66,9 +67,16 @@ async fn open(
     SharedTableProvider::open_as(&coscan, name, locations).await.map(Arc::new)
 }
 
-/// A table of Arrow data, which is read to its end.
-pub(crate) fn of_data(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Arc<MemTable>> {
+/// A table of Arrow data, which is read to its end. It counts for the budget of the session.
+pub(crate) fn of_data(
+    py: Python<'_>,
+    session: &SessionContext,
+    name: &str,
+    data: &Bound<'_, PyAny>,
+) -> PyResult<Arc<ArrowTable>> {
     let reader = capsules::reader(data)?;
+    let consumer = MemoryConsumer::new(format!("table {name}"));
+    let memory = consumer.register(&session.runtime_env().memory_pool);
     // The data may come from Python, or from a query of ours, so the threads of queries must not wait for it.
     let (sender, receiver) = mpsc::sync_channel(1);
     let is_wanted = Arc::new(());
@@ -76,10 +84,7 @@ pub(crate) fn of_data(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Arc<M
     let read = move || {
         let schema = reader.schema();
         let is_wanted = |_: &Result<RecordBatch, ArrowError>| wanted.strong_count() > 0;
-        let batches: Result<Vec<RecordBatch>, _> = reader.take_while(is_wanted).collect();
-        let table = batches
-            .map_err(DataFusionError::from)
-            .and_then(|batches| MemTable::try_new(Arc::clone(&schema), vec![batches]));
+        let table = ArrowTable::read(schema, reader.take_while(is_wanted), memory);
         let _nobody_waits = sender.send(table);
     };
     std::thread::Builder::new()

@@ -30,6 +30,18 @@ class Sharing(WithTable):
         with self.assertRaises(TypeError):
             self.session.scan(5)
 
+    def test_rows_of_tables_count_for_the_budget(self) -> None:
+        wide = f"SELECT repeat('text', 16) AS text FROM numbers WHERE id < {ROWS // 2}"
+        self.session.register("texts", self.session.sql(wide))
+        self.assertGreaterEqual(self.session._native.operator_memory, ROWS // 2 * 64)
+        self.session.deregister("texts")
+        self.assertEqual(self.session._native.operator_memory, 0)
+        small = coscan.Session(memory=32 << 20)
+        with self.assertRaises(coscan.ResourceError) as raised:
+            small.register("texts", self.session.sql("SELECT repeat('text', 16) AS text FROM range(0, 1000000)"))
+        self.assertEqual(raised.exception.sqlstate, "53200")
+        self.assertEqual(small._native.operator_memory, 0)
+
     def test_tables_of_several_locations(self) -> None:
         more = os.path.join(self.directory.name, "more.parquet")
         self.session.sql(f"COPY (SELECT -value AS id, value % 10 AS key, '' AS text FROM range(1, 11)) TO '{more}'")
