@@ -10,8 +10,7 @@ mod compare;
 mod data;
 mod demo;
 mod exit;
-mod program;
-mod replay;
+mod own_command;
 #[cfg(feature = "server")]
 mod ring;
 #[cfg(feature = "server")]
@@ -101,7 +100,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, program: Vec<OsString>
             return if error.use_stderr() { Exit::Usage } else { Exit::Success };
         }
     };
-    program::set(program);
+    own_command::set(program);
     // The system determines the stack size of the main thread, which is often 8 MB.
     let thread = std::thread::Builder::new().name("coscan".to_owned()).stack_size(STACK_BYTES);
     let result = match thread.spawn(|| execute(arguments.command)) {

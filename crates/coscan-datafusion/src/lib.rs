@@ -25,7 +25,7 @@
 //! - `tables`: `CREATE EXTERNAL TABLE … STORED AS PARQUET` (`factory`, `format`) makes a [`SharedTableProvider`]
 //!   (`provider`). Its `snapshots` come from a [`SnapshotSource`] (`snapshot_source`; `listing`, `location`, `hive`),
 //!   and their files are opened (`opener`) when the table is made and refreshed. A statement sees the
-//!   `newest` one (`pinned`, by `pinning`), or an earlier one that it names (`time_travel`). A `replica` has the same rows in other files. Plans
+//!   newest one (`statement_snapshot`, by `statement_snapshots`), or an earlier one that it names (`time_travel`). A `replica` has the same rows in other files. Plans
 //!   read a `source` with `statistics` and an `order`, which is kept as long as there is memory (`cached_source`).
 //! - `managed`: tables that statements change ([`ManagedDatabase`]). `dml` makes the changes.
 //! - `datafusion_tables`: tables that DataFusion makes of Parquet files, and files that queries name (`named_files`),
@@ -43,7 +43,7 @@
 //!   (`unchanged_files`).
 //! - `chunkwise`: operators that start a plan anew for each chunk that a scan is handed. What they and the operators of
 //!   some rules have in common is `operator`.
-//! - `results`: what several queries compute of a chunk is computed once.
+//! - `shared_results`: what several queries compute of a chunk is computed once.
 //! - `common_subplans`: aggregations that a statement has twice are executed once.
 //! - `distributed`: scans are divided among the tasks of a distributed query.
 //! - `execution`: the operator [`SharedScanExec`] (`exec`). Its partitions have `shares` of the chunks and are workers
@@ -67,14 +67,14 @@ mod memory;
 mod operator;
 mod optimizer;
 mod options;
-mod pinning;
 mod planning;
 mod progress;
 mod query_id;
-mod results;
 mod session;
 mod session_stores;
 mod settings;
+mod shared_results;
+mod statement_snapshots;
 mod tables;
 
 pub use batch_bytes::slice_bytes;
@@ -95,9 +95,9 @@ pub use memory::SharedMemoryPool;
 pub use options::CoscanOptions;
 pub use progress::{ChunkProgress, ScanCounters};
 pub use query_id::QueryId;
-pub use results::SharedResults;
 pub use session::install;
 pub use settings::{SessionSettings, ShareResults};
+pub use shared_results::SharedResults;
 pub use tables::provider::SharedTableProvider;
 pub use tables::refresh::refresh;
 pub use tables::snapshot_source::{SnapshotFile, SnapshotSource, SnapshotTime, TableSnapshot};

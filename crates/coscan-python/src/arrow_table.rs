@@ -42,7 +42,7 @@ impl ArrowTable {
     }
 }
 
-/// That of the rows. What statements insert later is not counted.
+/// Leaves all to the rows. Rows that statements insert later are not counted.
 #[async_trait]
 impl TableProvider for ArrowTable {
     fn schema(&self) -> SchemaRef {

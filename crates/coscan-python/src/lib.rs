@@ -2,7 +2,7 @@
 //!
 //! `session`, `result`, `batches`, `collecting`, `tables` and `server` are the classes that the Python files in `python/coscan`
 //! build on. `process` has the threads of all sessions, and waits for them so that Ctrl-C works. A `statement` runs for a result; `incoming` brings what comes from
-//! its task. `stream` hands rows over by Arrow's C interface (`capsules`), `values` as Python's own objects. `parameters`
+//! its task. `arrow_table` is registered data. `stream` hands rows over by Arrow's C interface (`capsules`), `values` as Python's own objects, and `texts` as what is shown. `parameters`
 //! and `plans`, those of the package `datafusion`, go the other way. `errors` sorts errors by what one can do next.
 
 mod arrow_table;
@@ -25,7 +25,7 @@ mod values;
 
 use pyo3::prelude::*;
 
-/// The usual model of thread-local memory cannot be loaded into an interpreter: see the feature in Cargo.toml.
+/// With `disable_initial_exec_tls`: the usual model of thread-local memory cannot be loaded into an interpreter that runs.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

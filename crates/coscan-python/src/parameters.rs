@@ -81,14 +81,23 @@ pub(crate) fn check_kind(
     }
 }
 
-/// Refuses parameters that a statement does not have.
+/// Refuses parameters that a statement does not have, and statements whose parameters were forgotten.
 ///
 /// # Errors
 /// If there are some.
-pub(crate) fn check(given: &ParamValues, plan: &LogicalPlan) -> EngineResult<()> {
+pub(crate) fn check(given: Option<&ParamValues>, plan: &LogicalPlan) -> EngineResult<()> {
     let known = plan.get_parameter_names()?;
     match given {
-        ParamValues::List(values) => {
+        None if known.is_empty() => {}
+        None => {
+            return plan_err!("the statement has {} parameters, and none was given", known.len());
+        }
+        Some(ParamValues::List(values)) => {
+            let is_named =
+                |name: &&String| !name[1..].starts_with(|first: char| first.is_numeric());
+            if let Some(name) = known.iter().find(is_named) {
+                return plan_err!("the statement has the parameter {name}: give a dict of names");
+            }
             let wanted = known.iter().filter_map(|name| name.strip_prefix('$')?.parse().ok());
             let wanted: usize = wanted.max().unwrap_or_default();
             if values.len() > wanted {
@@ -98,7 +107,10 @@ pub(crate) fn check(given: &ParamValues, plan: &LogicalPlan) -> EngineResult<()>
                 );
             }
         }
-        ParamValues::Map(values) => {
+        Some(ParamValues::Map(_)) if known.contains("?") => {
+            return plan_err!("`?` takes a list of values, not a dict");
+        }
+        Some(ParamValues::Map(values)) => {
             let unknown = values.keys().find(|name| !known.contains(&format!("${name}")));
             if let Some(name) = unknown {
                 return plan_err!("the statement has no parameter ${name}");

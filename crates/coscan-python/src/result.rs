@@ -94,12 +94,12 @@ impl Result {
     }
 
     /// Runs the statement, and keeps all rows in memory, so that they can be read again and again. Returns their number.
-    fn keep(&self, py: Python<'_>) -> PyResult<usize> {
+    fn collect(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.kept(py)?.row_count())
     }
 
     /// Does the same while an event loop goes on. Returns `None` if the rows are in memory.
-    fn keep_soon(&self) -> PyResult<Option<Collecting>> {
+    fn start_collecting(&self) -> PyResult<Option<Collecting>> {
         let statement = self.statement.get()?;
         if statement.is_gone() {
             return Err(gone());
@@ -172,9 +172,8 @@ impl Result {
 
     /// The plan as text. With `analyze` the statement runs, and the plan has its figures.
     fn explain(&self, py: Python<'_>, analyze: bool) -> PyResult<String> {
-        let query = self.statement.get()?.query().clone();
-        let explained = async move { query.explain(false, analyze)?.collect().await };
-        let rows = wait(py, explained)?.map_err(from_engine)?;
+        let explained = self.statement.get()?.explained(analyze);
+        let rows = wait(py, explained)?.map_err(|error| from_query(&error))?;
         let plans = rows.iter().map(|rows| texts::texts(rows.column(1)));
         let plans = plans.collect::<PyResult<Vec<_>>>()?.concat();
         Ok(self

@@ -121,7 +121,7 @@ impl Session {
         let session = Arc::clone(self.0.get()?);
         let scan = async move {
             let query = tables::scan(&session, &locations, columns, condition.as_deref()).await?;
-            // Says now what is wrong.
+            // Errors of planning come now, not when rows are first asked for.
             query.clone().create_physical_plan().await?;
             Ok(query)
         };
@@ -203,11 +203,12 @@ async fn query(
             return Statement::executed(context.read_batches(batches.clone())?, batches);
         }
     };
+    // PREPARE gets its parameters later.
+    if !matches!(plan, LogicalPlan::Statement(_)) {
+        parameters::check(parameters.as_ref(), &plan)?;
+    }
     let plan = match parameters {
-        Some(parameters) => {
-            parameters::check(&parameters, &plan)?;
-            plan.with_param_values(parameters)?
-        }
+        Some(parameters) => plan.with_param_values(parameters)?,
         None => plan,
     };
     let is_query = !matches!(
@@ -219,7 +220,7 @@ async fn query(
     );
     let query = context.execute_logical_plan(plan).await?;
     if is_query {
-        // Says now what is wrong.
+        // Errors of planning come now, not when rows are first asked for.
         query.clone().create_physical_plan().await?;
         return Ok(Statement::new(query));
     }

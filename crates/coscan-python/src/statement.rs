@@ -192,7 +192,7 @@ impl Statement {
         if rows.is_err() {
             // The rows of this call are lost. What follows them must not look like all that there is.
             let lost = "the rows are lost: a call that fetched them has failed, or was interrupted";
-            let lost = || QueryError::new(ErrorKind::Cancelled, lost);
+            let lost = || QueryError::new(ErrorKind::Internal, lost);
             lock(&self.failure).get_or_insert_with(lost);
             fetch.rows.cancel();
         }
@@ -218,13 +218,17 @@ impl Statement {
             }
             Ok::<_, DataFusionError>((Kept { batches, _memory: memory }, false))
         };
-        async move {
-            tokio::select! {
-                biased;
-                () = cancelled.cancelled() => Err(errors::cancelled_query()),
-                read = read => read.map_err(query_error),
-            }
-        }
+        until_cancelled(read, cancelled)
+    }
+
+    /// The rows of `EXPLAIN`, or of `EXPLAIN ANALYZE`, which runs the statement.
+    pub(crate) fn explained(
+        &self,
+        analyze: bool,
+    ) -> impl Future<Output = Result<Vec<RecordBatch>, QueryError>> + Send + 'static {
+        let query = self.query.clone();
+        let explained = async move { query.explain(false, analyze)?.collect().await };
+        until_cancelled(explained, self.cancelled.clone())
     }
 
     /// Keeps all rows. Returns those that are kept.
@@ -251,6 +255,18 @@ impl Kept {
 
     pub(crate) fn row_count(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+/// What comes of a query, unless it is cancelled first.
+async fn until_cancelled<T>(
+    run: impl Future<Output = EngineResult<T>>,
+    cancelled: CancellationToken,
+) -> Result<T, QueryError> {
+    tokio::select! {
+        biased;
+        () = cancelled.cancelled() => Err(errors::cancelled_query()),
+        done = run => done.map_err(query_error),
     }
 }
 

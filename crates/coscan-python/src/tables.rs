@@ -112,7 +112,7 @@ pub(crate) async fn scan(
             Err(_) if name.contains(['/', '.']) => {
                 context.read_table(open(session, name, locations).await?)?
             }
-            Err(error) => return Err(error),
+            Err(_) => return plan_err!("table '{name}' not found"),
         },
         _ => {
             let name = locations.first().map_or("", String::as_str);

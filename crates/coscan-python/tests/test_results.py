@@ -56,7 +56,7 @@ class Results(WithTable):
 
     def test_rows_that_are_fetched_are_not_collected_as_well(self) -> None:
         result = self.session.sql("SELECT id FROM numbers")
-        collecting = result._native.keep_soon()
+        collecting = result._native.start_collecting()
         first, collected = result.fetchmany(3), threading.Event()
         while True:
             try:
@@ -79,10 +79,32 @@ class Results(WithTable):
             with self.assertRaises(coscan.DataError):
                 list(batches)
         late = self.session.sql("SELECT arrow_cast(CAST(id * 100000 AS INT), 'Date32') FROM numbers WHERE id < 50")
-        with self.assertRaises(Exception):
+        with self.assertRaisesRegex(coscan.DataError, "Python has no such value"):
             late.fetchall()
-        with self.assertRaises(coscan.Error):
+        with self.assertRaisesRegex(coscan.Error, "the rows are lost"):
             late.fetchall()
+
+    def test_statements_that_would_exhaust_the_stack_are_errors(self) -> None:
+        for text in ["SELECT " + "+".join(["1"] * 100_000), " UNION ALL ".join(["SELECT 1"] * 5_000)]:
+            with self.assertRaisesRegex(coscan.SqlError, "more than"):
+                self.session.sql(text)
+
+    def test_forgotten_and_misplaced_parameters_are_named(self) -> None:
+        for text, parameters, expected in [
+            ("SELECT $1, $2", None, "the statement has 2 parameters, and none was given"),
+            ("SELECT ?", {"a": 1}, "`.` takes a list of values, not a dict"),
+            ("SELECT $a", [1], "the parameter .a: give a dict of names"),
+        ]:
+            with self.assertRaisesRegex(coscan.SqlError, expected):
+                self.session.sql(text, parameters)
+        with self.assertRaisesRegex(ValueError, "-1 rows: give 0 or more"):
+            self.session.sql("SELECT 1").fetchmany(-1)
+
+    def test_cancelled_while_it_is_explained(self) -> None:
+        result = self.session.sql(ENDLESS)
+        threading.Timer(0.2, result.cancel).start()
+        with self.assertRaises(coscan.Cancelled):
+            result.explain(analyze=True)
 
     def test_cancelled_by_another_thread(self) -> None:
         result = self.session.sql(ENDLESS)
@@ -93,7 +115,7 @@ class Results(WithTable):
         with self.assertRaises(coscan.Cancelled):
             result.fetchall()
 
-    def test_statements_without_rows_are_there(self) -> None:
+    def test_a_statement_without_rows_has_an_empty_result(self) -> None:
         result = self.session.sql("SET coscan.weight = 2")
         self.assertEqual((result.row_count, result.fetchall(), result._repr_html_()), (0, [], ""))
         result.show()
@@ -113,6 +135,7 @@ class Results(WithTable):
     def test_slices_of_one_array_count_once(self) -> None:
         result = self.session.sql("SELECT id, count(*) AS n FROM numbers GROUP BY id").collect()
         self.assertLess(self.session._native.operator_memory, 2 * ROWS * 16)
+        self.assertGreaterEqual(self.session._native.operator_memory, ROWS * 16)
         del result
 
     def test_a_result_does_not_take_more_than_the_memory(self) -> None:
@@ -218,14 +241,13 @@ class Results(WithTable):
             entered.set()
             return (3, 12)
 
-        for chosen, line in [("1", "25%: 3 of 12 chunks"), ("0", "")]:
-            with unittest.mock.patch.dict(os.environ, COSCAN_PROGRESS=chosen), contextlib.redirect_stderr(seen):
-                with coscan.progress.Shown(progress):
-                    if chosen == "1":
-                        self.assertTrue(entered.wait(60))
-            self.assertIn(line, seen.getvalue())
-            seen.truncate(0)
-            seen.seek(0)
+        with contextlib.redirect_stderr(seen), unittest.mock.patch.object(coscan.progress, "_SECONDS_BEFORE", 0):
+            with unittest.mock.patch.dict(os.environ, COSCAN_PROGRESS="0"), coscan.progress.ProgressLine(progress) as line:
+                self.assertIsNone(line)
+            self.assertFalse(entered.is_set())
+            with unittest.mock.patch.dict(os.environ, COSCAN_PROGRESS="1"), coscan.progress.ProgressLine(progress):
+                self.assertTrue(entered.wait(60))
+        self.assertIn("25%: 3 of 12 chunks", seen.getvalue())
 
     def test_shown_and_explained(self) -> None:
         result = self.session.sql("SELECT '<b>' AS a, CAST(NULL AS INT) AS b")

@@ -33,6 +33,6 @@ pub use coscan_transport::{PeerStatus, new_key as new_ring_key};
 pub use postgres::sqlstate;
 pub use ring::RingError;
 pub use server::{Server, ServerError, Stopped};
-pub use sql::{Allocator, STACK_BYTES, query_error, set_allocator};
+pub use sql::{Allocator, STACK_BYTES, check_chains, query_error, set_allocator};
 #[cfg(feature = "distributed")]
 pub use workers::WorkersError;

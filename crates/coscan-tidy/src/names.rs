@@ -19,7 +19,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<String> {
             continue;
         }
         for (line, words) in words(path, text) {
-            let crates: Vec<_> = code(words).filter_map(crate_of).collect();
+            let crates: Vec<_> = code(words).filter_map(|name| crate_of(tree, name)).collect();
             for name in code(words).filter(|name| is_file(name)) {
                 if !exists(tree, path, name) {
                     problems.push(format!("{path}:{line}: there is no file `{name}`"));
@@ -65,17 +65,20 @@ fn exists(tree: &Tree, from: &str, name: &str) -> bool {
     OF_OTHERS.contains(&name) || tree.has(&format!("{in_crate}/{name}")) || tree.has_end(name)
 }
 
-/// The crate of a path, as `crates/one` of `crates/one/src/lib.rs`.
-fn crate_of(path: &str) -> Option<&str> {
-    let (name, _) = path.strip_prefix("crates/")?.split_once('/')?;
-    Some(&path[..("crates/".len() + name.len())])
+/// The crate of a path, as `one` of `crates/one/src/lib.rs`, or the crate of this name.
+fn crate_of<'a>(tree: &Tree, name: &'a str) -> Option<&'a str> {
+    match name.strip_prefix("crates/") {
+        Some(path) => path.split_once('/').map(|(name, _)| name),
+        None => tree.has(&format!("crates/{name}/Cargo.toml")).then_some(name),
+    }
 }
 
-/// Whether one of the crates that a line names has this file: a name without a folder stands for a neighbour.
+/// Whether one of the crates that a line names has this file, tests aside: a name without a folder stands for a neighbour.
 fn is_in(tree: &Tree, crates: &[&str], name: &str) -> bool {
     let end = format!("/{name}");
     tree.files(&ENDS).any(|(path, _)| {
-        path.ends_with(&end) && crates.iter().any(|one| path.starts_with(&format!("{one}/")))
+        let is_of = |name: &&str| path.starts_with(&format!("crates/{name}/"));
+        path.ends_with(&end) && !path.contains("/tests/") && crates.iter().any(is_of)
     })
 }
 
@@ -112,13 +115,17 @@ mod tests {
         tree.add("crates/two/src/new.rs", "");
         tree.add("c.md", "`crates/one/src/list/`: `mod.rs`, `new.rs`, `crates/two/src/`\n");
         tree.add("d.md", "`crates/one/src/list/mod.rs`, `new.rs`\n");
+        tree.add("crates/one/Cargo.toml", "");
+        tree.add("crates/one/tests/probe.rs", "");
+        tree.add("e.md", "`one`: `probe.rs`; `crates/one/tests/probe.rs`\n");
         tree.add("crates/one/src/two.rs", "fn two() {} // as in `three.rs`\n");
         assert_eq!(
             check(&tree),
             [
                 "b.md:2: there is no file `list/gone.rs`",
                 "crates/one/src/two.rs:1: there is no file `three.rs`",
-                "d.md:1: there is no file `new.rs` in crates/one",
+                "d.md:1: there is no file `new.rs` in one",
+                "e.md:1: there is no file `probe.rs` in one, one",
             ]
         );
     }

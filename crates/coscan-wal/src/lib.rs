@@ -48,19 +48,19 @@
 #![deny(clippy::disallowed_types)]
 
 mod disk;
+mod durable_rename;
 mod error;
 mod format;
-mod group;
+mod group_commit;
 mod log;
 mod lsn;
-mod publish;
 mod reader;
 mod recovery;
 
 pub use disk::{Disk, DiskFile, DiskLock, LocalDisk, Operation, SECTOR_BYTES, SimulatedDisk};
+pub use durable_rename::{Publication, publish, remove_temporaries};
 pub use error::LogError;
-pub use group::{Commit, Executor, GroupCommit, Job, PENDING_BYTES_MAX};
+pub use group_commit::{Commit, Executor, GroupCommit, Job, PENDING_BYTES_MAX};
 pub use log::{Log, LogOptions, RECORD_BYTES_MAX};
 pub use lsn::Lsn;
-pub use publish::{Publication, publish, remove_temporaries};
 pub use recovery::{Record, Records, Recovery, TornTail};

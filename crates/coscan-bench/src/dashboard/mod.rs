@@ -4,8 +4,8 @@
 //! computed at the refresh before, so that an engine that keeps results has only the new file to read.
 
 mod files;
+mod metrics;
 mod panels;
-mod report;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::rounds::in_turn;
 use crate::runner::{Engine, EngineError, Run, run_streams};
 use crate::workload::Stream;
 use files::{add, compulsory_bytes};
+use metrics::Refresh;
 use panels::TABLE;
-use report::Refresh;
 
+pub use metrics::{DashboardReport, RefreshReport};
 pub use panels::{PANELS, Panel};
-pub use report::{DashboardReport, RefreshReport};
 
 /// The experiment: files, panels and device.
 #[derive(Debug, Clone)]

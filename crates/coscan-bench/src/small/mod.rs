@@ -4,8 +4,8 @@
 //! Each round draws new queries and runs them on each engine. Engines are kept for all rounds, as in a server. Ratios
 //! are computed within a round, so that disturbances of the machine affect both sides.
 
+mod metrics;
 mod queries;
-mod report;
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::rounds::in_turn;
 use crate::runner::{EngineError, run_streams};
 use crate::tpch::setup::Setup;
 use crate::workload::Stream;
-use report::Tally;
+use metrics::Tally;
 
+pub use metrics::{SmallKindReport, SmallRatios, SmallReport};
 pub use queries::{SmallQueries, SmallQuery};
-pub use report::{SmallKindReport, SmallRatios, SmallReport};
 
 /// The experiment: workload, data and device.
 #[derive(Debug, Clone)]

@@ -4,8 +4,8 @@
 //! Orders and parameters are drawn from a seed, and are the same for every engine. Engines run one after another, each
 //! starting with nothing in memory. Unlike in TPC-H, no rows change meanwhile.
 
-mod report;
-mod sharing;
+mod metrics;
+mod sharing_potential;
 
 use crate::engines::EngineKind;
 use crate::metrics::Compared;
@@ -14,10 +14,10 @@ use crate::tpch::Parameters;
 use crate::tpch::queries::TEMPLATES;
 use crate::tpch::setup::Setup;
 use crate::workload::{Stream, StreamQuery};
-use sharing::run_watched;
+use sharing_potential::run_watched;
 
-pub use report::{ThroughputQueryReport, ThroughputReport};
-pub use sharing::SharingMoment;
+pub use metrics::{ThroughputQueryReport, ThroughputReport};
+pub use sharing_potential::SharingMoment;
 
 /// The experiment: workload, data and device.
 #[derive(Debug, Clone)]

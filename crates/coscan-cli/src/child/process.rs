@@ -38,7 +38,7 @@ impl Process {
         server: &[&str],
         flags: impl IntoIterator<Item = OsString>,
     ) -> Result<Self, Failure> {
-        let mut command = crate::program::again()?;
+        let mut command = crate::own_command::again()?;
         command.args(server).args(flags);
         // Ctrl-C ends this process, and the processes that it has started end with it.
         #[cfg(unix)]

@@ -1,6 +1,7 @@
 //! `coscan sim`: the papers' experiments, or your own workloads, in virtual time.
 
 mod find;
+mod replay;
 mod runs;
 
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ enum Action {
     List,
     Show(Show),
     Run(Run),
-    Replay(crate::replay::Replay),
+    Replay(replay::Replay),
 }
 
 /// Print the file of an experiment, as a start for your own: coscan sim show cs07-table2 > mine.toml

@@ -151,6 +151,8 @@ impl Session {
     /// # Errors
     /// If the statement is invalid, or fails.
     pub async fn prepare(&self, sql: &str) -> EngineResult<Prepared> {
+        #[cfg(feature = "server")]
+        coscan_server::check_chains(sql).map_err(|error| DataFusionError::Plan(error.text))?;
         if let Some(table) =
             refreshed_table(sql).map_err(|text| DataFusionError::External(text.into()))?
         {

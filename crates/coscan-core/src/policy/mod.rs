@@ -4,6 +4,7 @@
 
 mod attach;
 mod elevator;
+mod eviction;
 mod kind;
 mod merge;
 mod next_use;
@@ -19,7 +20,6 @@ mod relevance_2007;
 mod reuse;
 mod scoring;
 mod sequence;
-mod victims;
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -7,10 +7,10 @@ use std::cmp::Reverse;
 
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, TableId};
+use crate::policy::eviction::choose_victims;
 use crate::policy::ranking::{Score, best_first, first_second};
 use crate::policy::reuse::UnneededPages;
 use crate::policy::scoring::{EvictionOrder, LoadRelevance, Scores, load_candidates, plan};
-use crate::policy::victims::choose_victims;
 use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy};
 use crate::scan::Scan;
 use crate::state::State;

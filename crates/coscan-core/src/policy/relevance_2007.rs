@@ -4,6 +4,7 @@
 
 use crate::classes::Class;
 use crate::ids::{ChunkIndex, PageId, ScanId, ScanPosition, TableId};
+use crate::policy::eviction::{choose_victims, victim_bytes_max};
 use crate::policy::next_use::NextUseIndex;
 use crate::policy::ranking::{Score, best_first, first_second};
 use crate::policy::reuse::UnneededPages;
@@ -11,7 +12,6 @@ use crate::policy::scoring::{
     EvictionOrder, LoadRelevance, Scores, helped_by, load_candidates, overlapping, plan,
     takes_any_chunk, waited_loads,
 };
-use crate::policy::victims::{choose_victims, victim_bytes_max};
 use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy};
 use crate::scan::Scan;
 use crate::set::IndexSet;

@@ -1,7 +1,7 @@
 //! A registered table: its chunks, the residency of their pages, its scans, and the classes of its chunks.
 
 mod residency;
-mod starvation;
+mod starved_scans;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::ids::{ChunkIndex, DeviceId, GroupIndex, Index, PageId, ScanId, ScanPo
 use crate::set::IndexSet;
 
 pub(crate) use residency::{Kinds, ResidencyCounts};
-pub(crate) use starvation::StarvationSets;
+pub(crate) use starved_scans::StarvationSets;
 
 /// A registered table.
 #[derive(Clone, Debug)]

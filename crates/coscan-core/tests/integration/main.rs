@@ -4,6 +4,7 @@
 mod ahead;
 mod golden;
 mod memory;
+mod pool_map;
 mod predictive;
 mod properties;
 mod recording;
@@ -11,7 +12,6 @@ mod remote;
 mod reuse;
 mod scenarios;
 mod short;
-mod survey;
 mod tables;
 mod withdraw;
 mod world;

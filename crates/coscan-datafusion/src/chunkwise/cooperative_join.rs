@@ -10,8 +10,8 @@ use datafusion::physical_expr::{Distribution, EquivalenceProperties};
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 
 use super::chunk_plan::ChunkPlan;
-use super::clustering::Clustering;
-use super::joining::{IsExecuted, Joining, WholeTables};
+use super::cooperative_join_execution::{IsExecuted, Joining, WholeTables};
+use super::joint_chunks::Clustering;
 use super::needed::Needed;
 use super::output::{one_partition, started_late};
 use crate::execution::exec::SharedScanExec;

@@ -6,7 +6,7 @@ use coscan_runtime::core::{ChunkIndex, GroupIndex, Index};
 use coscan_storage::table::ParquetTable;
 use datafusion::error::Result;
 
-use super::clustering::Clustering;
+use super::joint_chunks::Clustering;
 use super::needed::Needed;
 use crate::execution::exec::SharedScanExec;
 

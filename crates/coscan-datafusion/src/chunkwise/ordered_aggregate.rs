@@ -11,7 +11,7 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 
 use super::chunk_rows::ChunkRows;
-use super::ordered_aggregation::{Aggregation, ChunkPlans};
+use super::ordered_aggregate_execution::{Aggregation, ChunkPlans};
 use super::output::{one_partition, only_scan, started_late};
 use crate::execution::exec::SharedScanExec;
 use crate::operator::{Operator, OperatorExec, Plan};

@@ -12,7 +12,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
 
 use super::loan::Lendable;
 use crate::execution::chunk_reader::{ChunkReader, Read};
-use crate::results::{ChunkState, Subscription};
+use crate::shared_results::{ChunkState, Subscription};
 
 /// The chunks of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -23,7 +23,7 @@ use super::segments::{Part, SegmentKind, Segments};
 use crate::batch_bytes::slice_bytes;
 use crate::execution::exec::SharedScanExec;
 use crate::operator::{Operator, OperatorExec, Plan};
-use crate::results::{Collected, GROUPS_MAX, NotPublished, QueryFragment};
+use crate::shared_results::{Collected, GROUPS_MAX, NotPublished, QueryFragment};
 
 /// The name of the counter of chunks whose results were there.
 pub(crate) const CHUNKS_FROM_RESULTS: &str = "chunks_from_results";

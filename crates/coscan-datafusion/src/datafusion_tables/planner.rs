@@ -20,8 +20,8 @@ use crate::decimals::cheaper;
 use crate::distributed::planning::is_for_workers;
 use crate::operator::Plan;
 use crate::options::CoscanOptions;
-use crate::pinning::pin_tables;
 use crate::settings::NotShared;
+use crate::statement_snapshots::with_snapshots;
 
 /// Plans queries with another planner, after replacing tables by shared ones where possible. Writes go to the engine's
 /// own tables.
@@ -110,7 +110,7 @@ impl QueryPlanner for SharingPlanner {
         logical_plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Plan> {
-        let pinned = pin_tables(logical_plan, session).await?;
+        let pinned = with_snapshots(logical_plan, session).await?;
         let logical_plan = pinned.as_ref().unwrap_or(logical_plan);
         let is_for_workers = is_for_workers(session.config());
         // Its functions are not known to workers.

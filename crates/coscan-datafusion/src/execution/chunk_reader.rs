@@ -12,7 +12,7 @@ use futures::StreamExt;
 
 use crate::error::from_scan;
 use crate::execution::executions::Execution;
-use crate::results::{ChunkState, Subscription};
+use crate::shared_results::{ChunkState, Subscription};
 
 /// Reads the chunks of one execution of a partition. Dropping it leaves the rest unread.
 pub(crate) struct ChunkReader {

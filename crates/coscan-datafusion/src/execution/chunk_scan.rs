@@ -15,7 +15,7 @@ use crate::execution::dynamic_pruning::DynamicPruner;
 use crate::execution::metrics::ScanCounts;
 use crate::execution::ranking::Queue;
 use crate::execution::taken_states::TakenStates;
-use crate::results::{ChunkState, ResultSharing, Subscription};
+use crate::shared_results::{ChunkState, ResultSharing, Subscription};
 
 /// The common part of all scans of a plan.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use datafusion::error::Result;
 
 use crate::execution::chunk_scan::{ChunkScan, ChunkScanPlan};
 use crate::execution::shares::Shares;
-use crate::results::{ChunkState, Subscription};
+use crate::shared_results::{ChunkState, Subscription};
 
 /// The executions of a plan.
 #[derive(Debug)]

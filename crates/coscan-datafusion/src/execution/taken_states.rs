@@ -7,7 +7,7 @@ use std::task::Waker;
 use coscan_runtime::Scan;
 use coscan_runtime::core::ChunkIndex;
 
-use crate::results::{ChunkState, ResultSharing, Subscription};
+use crate::shared_results::{ChunkState, ResultSharing, Subscription};
 
 /// The states of the chunks of a scan. A chunk is in it, or needed by the scan, or was given to a worker by either.
 #[derive(Debug)]

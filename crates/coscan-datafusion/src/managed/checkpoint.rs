@@ -25,8 +25,8 @@ use crate::managed::file_writer::{FileWriter, Pace};
 use crate::managed::opened_files::{OpenedFiles, changes_of};
 use crate::managed::retired_files::now;
 use crate::managed::table::ManagedTable;
-use crate::tables::pinned::PinnedTable;
 use crate::tables::source::ScanSource;
+use crate::tables::statement_snapshot::StatementSnapshot;
 
 /// What a checkpoint has done.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -157,7 +157,8 @@ impl ManagedDatabase {
         let context = SessionContext::new_with_config(config);
         self.coscan().clone().install(&context)?;
         let state = context.state();
-        let rows = PinnedTable::new(Arc::new(in_row_order(source)?), Vec::new()).with_row_numbers();
+        let rows =
+            StatementSnapshot::new(Arc::new(in_row_order(source)?), Vec::new()).with_row_numbers();
         let numbers = Expr::Column(Column::new_unqualified(table.row_numbers().name()));
         let plan =
             LogicalPlanBuilder::scan(table.name(), provider_as_source(Arc::new(rows)), None)?

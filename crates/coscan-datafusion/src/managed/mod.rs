@@ -4,13 +4,13 @@
 //! of its own (`opening`, `data_files`, `opened_files`), with changes by position, and in its log (`encoding`). A session finds them in a
 //! `schema`. A statement reads a version of each in one transaction (`snapshot`), which its session may have begun
 //! (`transactions`, `statements`, `clauses`). What changes them is in `crate::dml`. Checkpoints write what is changed to new files
-//! (`checkpoint`, `checkpoint_due`, `background`, `file_writer`, `retired_files`), since changes take `memory`. Versions that are in files as a whole are
+//! (`checkpoint`, `checkpoint_due`, `checkpointer`, `file_writer`, `retired_files`), since changes take `memory`. Versions that are in files as a whole are
 //! shown to other engines (`publisher`, `publish_versions`).
 
-pub(crate) mod background;
 pub(crate) mod catalog;
 pub(crate) mod checkpoint;
 pub(crate) mod checkpoint_due;
+pub(crate) mod checkpointer;
 pub(crate) mod clauses;
 pub(crate) mod data_files;
 pub(crate) mod database;

@@ -11,7 +11,7 @@ use datafusion::common::{DataFusionError, exec_err};
 use datafusion::error::Result;
 
 use crate::error::from_database;
-use crate::managed::background::run_in_background;
+use crate::managed::checkpointer::run_in_background;
 use crate::managed::data_files::{DataFiles, remove_unused};
 use crate::managed::database::ManagedDatabase;
 use crate::managed::database_options::DatabaseOptions;

@@ -11,7 +11,7 @@ use crate::error::from_database;
 use crate::managed::database::ManagedDatabase;
 use crate::managed::table::ManagedTable;
 use crate::managed::transactions::{SessionTransaction, committed};
-use crate::tables::pinned::PinnedTable;
+use crate::tables::statement_snapshot::StatementSnapshot;
 
 /// All tables of a database at one moment, for one statement.
 #[derive(Clone, Debug)]
@@ -79,10 +79,10 @@ impl ManagedSnapshot {
     ///
     /// # Errors
     /// If a file cannot be opened, or the table was dropped.
-    pub(crate) async fn table(&self, table: &ManagedTable) -> Result<PinnedTable> {
+    pub(crate) async fn table(&self, table: &ManagedTable) -> Result<StatementSnapshot> {
         let version = self.transaction.version(table.id()).map_err(from_database)?;
         let source = table.source(&version, &self.transaction).await?;
-        let pinned = PinnedTable::new(Arc::new(source), Vec::new());
+        let pinned = StatementSnapshot::new(Arc::new(source), Vec::new());
         Ok(if table.has_row_numbers() { pinned.with_row_numbers() } else { pinned })
     }
 }

@@ -16,7 +16,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use crate::chunkwise::clustering::ClusteredTable;
+use crate::chunkwise::joint_chunks::ClusteredTable;
 use crate::chunkwise::leaf::LeafExec;
 use crate::chunkwise::needed::Needed;
 use crate::execution::exec::SharedScanExec;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 
-use crate::chunkwise::clustering::Clustering;
 use crate::chunkwise::cooperative_join::CooperativeJoin;
 #[cfg(doc)]
 use crate::chunkwise::cooperative_join::CooperativeJoinExec;
+use crate::chunkwise::joint_chunks::Clustering;
 use crate::chunkwise::joint_cost::JointCost;
 use crate::operator::Plan;
 use crate::optimizer::cluster_search::{Clustered, Leaf, Search};

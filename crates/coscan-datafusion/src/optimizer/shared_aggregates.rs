@@ -19,8 +19,8 @@ use crate::execution::exec::{SharedScanExec, UnsharedReason};
 use crate::operator::Plan;
 use crate::optimizer::rule::{Changed, Rule, change_up};
 use crate::optimizer::scan_path::{above_leaf, scan_below};
-use crate::results::QueryFragment;
 use crate::settings::{SessionSettings, ShareResults};
+use crate::shared_results::QueryFragment;
 
 /// Replaces the first stage of an aggregation by [`SharedAggregateExec`] where only filters and projections are between it and a
 /// scan of whole chunks. It must run after the rules that replace filters.

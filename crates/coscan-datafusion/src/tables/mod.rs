@@ -2,7 +2,7 @@
 //!
 //! `factory` and `format` read a `CREATE EXTERNAL TABLE`, `provider` is the table. Its `snapshots` come from a
 //! `snapshot_source`, such as a `listing`, which finds files by `location` and `hive`. The `opener` opens their files.
-//! A statement sees the `newest` snapshot of each table (`pinned`); `time_travel` plans `VERSION AS OF`. `insert` writes new
+//! A statement sees one snapshot of each table (`statement_snapshot`); `time_travel` plans `VERSION AS OF`. `insert` writes new
 //! files, `refresh` looks for them. A `replica` of the table has snapshots of its own. Plans read a `source`, with its
 //! `statistics` and its order (`order`, or `stored_order`); `cached_source` lets it go when memory is short.
 
@@ -13,16 +13,15 @@ pub(crate) mod hive;
 pub(crate) mod insert;
 pub(crate) mod listing;
 pub(crate) mod location;
-pub(crate) mod newest;
 pub(crate) mod opener;
 pub(crate) mod order;
-pub(crate) mod pinned;
 pub(crate) mod provider;
 pub(crate) mod refresh;
 pub(crate) mod replica;
 pub(crate) mod snapshot_source;
 pub(crate) mod snapshots;
 pub(crate) mod source;
+pub(crate) mod statement_snapshot;
 pub(crate) mod statistics;
 pub(crate) mod stored_order;
 pub(crate) mod time_travel;

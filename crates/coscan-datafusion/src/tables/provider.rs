@@ -19,11 +19,11 @@ use crate::tables::insert::plan_insert;
 use crate::tables::listing::Listing;
 use crate::tables::location::{ListedFile, name_of};
 use crate::tables::opener::{self, Identity, Opener};
-use crate::tables::pinned::PinnedTable;
 use crate::tables::replica;
 use crate::tables::snapshot_source::{SnapshotSource, SnapshotTime, TableSnapshot};
 use crate::tables::snapshots::Snapshots;
 use crate::tables::source;
+use crate::tables::statement_snapshot::StatementSnapshot;
 
 /// A table whose scans are shared by all queries, to be registered with a session.
 ///
@@ -237,7 +237,7 @@ impl SharedTableProvider {
     /// If the table keeps no earlier snapshots, or this one does not exist or is gone.
     pub async fn at(&self, moment: SnapshotTime) -> Result<Arc<dyn TableProvider>> {
         let source = self.snapshots.at(moment).await?;
-        Ok(Arc::new(PinnedTable::new(Arc::new(source), Vec::new())))
+        Ok(Arc::new(StatementSnapshot::new(Arc::new(source), Vec::new())))
     }
 }
 
@@ -273,7 +273,7 @@ impl TableProvider for SharedTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let pinned = self.pinned(session).await?;
+        let pinned = self.statement_snapshot(session).await?;
         pinned.scan(session, projection, filters, limit).await
     }
 

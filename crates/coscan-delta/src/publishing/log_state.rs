@@ -15,7 +15,7 @@ use object_store::local::LocalFileSystem;
 use url::Url;
 
 use crate::error::from_kernel;
-use crate::publishing::commit::{CommitOrigin, app_id};
+use crate::publishing::actions::{CommitOrigin, app_id};
 use crate::publishing::directory::TableDirectory;
 
 /// The newest version of a published table.

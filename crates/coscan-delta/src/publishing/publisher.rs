@@ -13,7 +13,7 @@ use coscan_datafusion::{
 use datafusion::common::{DataFusionError, exec_err, plan_err};
 use datafusion::error::Result;
 
-use crate::publishing::commit::Commit;
+use crate::publishing::actions::Commit;
 use crate::publishing::directory::{TableDirectory, name_of};
 use crate::publishing::log_state::{LogState, check_origin, write_checkpoint};
 use crate::publishing::schema::DeltaSchema;

@@ -32,7 +32,7 @@ from coscan.result import Progress, Result
 from coscan.server import Server
 from coscan.session import Session
 
-# Without `datafusion`, which an import of everything would take for the package.
+# `datafusion` is left out, so that `from coscan import *` does not hide the package of that name.
 __all__ = [
     "Batch",
     "Cancelled",

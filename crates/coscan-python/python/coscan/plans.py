@@ -1,6 +1,7 @@
 """Queries of the package `datafusion` that are executed by coscan."""
 
 import importlib.metadata
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -32,9 +33,17 @@ def run(session: _native.Session, dataframe: Any) -> Result:
         if native is not None:
             return Result(native)
     note = f"executed by the package datafusion, and shares nothing: {reason}"
-    warnings.warn(note, stacklevel=3)
+    warnings.warn(note, stacklevel=_level_of_caller())
     plan = dataframe.execution_plan().display_indent()
     return Result(session.foreign(dataframe.schema(), dataframe, f"{note}\n{plan}"))
+
+
+def _level_of_caller() -> int:
+    """The `stacklevel` of the first caller outside of this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "coscan":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 class DataFusionContext:

@@ -12,8 +12,10 @@ _SECONDS_BEFORE = 1.0
 _SECONDS_BETWEEN = 0.2
 
 
-def is_shown() -> bool:
-    """Whether somebody sees it: `COSCAN_PROGRESS` is 0 or 1, or else standard error is a terminal or a notebook's."""
+def should_show() -> bool:
+    """Whether to show progress. `COSCAN_PROGRESS` decides if it is set (empty or 0: no), or else whether standard error is a terminal
+    or a notebook's.
+    """
     chosen = os.environ.get("COSCAN_PROGRESS")
     if chosen is not None:
         return chosen not in ("", "0")
@@ -26,7 +28,7 @@ def is_shown() -> bool:
         return False
 
 
-class Shown:
+class ProgressLine:
     """Shows the progress of a statement until the end of a `with` statement.
 
     `progress` gives the chunks that are done, and those that are needed.
@@ -38,7 +40,7 @@ class Shown:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> None:
-        if is_shown():
+        if should_show():
             self._thread = threading.Thread(target=self._show, name="coscan-progress", daemon=True)
             self._thread.start()
 

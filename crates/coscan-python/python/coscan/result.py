@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequen
 from typing import Any, NamedTuple, TypeVar
 
 from coscan import _native
-from coscan.progress import Shown
+from coscan.progress import ProgressLine
 
 _T = TypeVar("_T")
 
@@ -22,6 +22,12 @@ def _package(name: str, method: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise ImportError(f"{method} needs the package {name}: pip install {name}") from error
+
+
+def _row_count(rows: int) -> int:
+    if rows < 0:
+        raise ValueError(f"{rows} rows: give 0 or more")
+    return rows
 
 
 def _shown_of(shown: int, count: "int | None") -> str:
@@ -75,8 +81,8 @@ class Result:
     """The rows of a statement, which runs when they are first asked for. `Session.sql()` and `Session.scan()` make it.
 
     Rows stream once: to `arrow()`, `pl()`, `df()`, an iteration, or any package that reads `__arrow_c_stream__`; or they are fetched one after
-    another by `fetchone()`, `fetchmany()` and `fetchall()`. Asking for them again raises `Error`. After `collect()` they are in memory, and
-    can be read again and again.
+    another by `fetchone()`, `fetchmany()` and `fetchall()`. Reading them again raises `Error`. After `collect()` they are in memory, and
+    can be read any number of times; fetching goes on after the last row that was fetched.
 
     In a coroutine, `await result` collects the rows, and `async for batch in result` streams them, while the event loop goes on.
     Cancelling the task cancels the statement. `asyncio.create_task` and task groups take `result.collect_async()`.
@@ -99,12 +105,12 @@ class Result:
     def collect(self) -> "Result":
         """Runs the statement, and keeps all rows in memory, which counts for the session's budget."""
         with self._shown():
-            self._native.keep()
+            self._native.collect()
         return self
 
     async def collect_async(self) -> "Result":
-        """Does the same while the event loop goes on."""
-        collecting = self._native.keep_soon()
+        """Runs the statement and keeps all rows, as `collect()`, while the event loop goes on."""
+        collecting = self._native.start_collecting()
         if collecting is not None:
             try:
                 await _polled(collecting.poll)
@@ -124,22 +130,22 @@ class Result:
 
     def arrow(self) -> Any:
         """All rows as a `pyarrow.Table`."""
-        return self.read_by(_package("pyarrow", "arrow()").table)
+        return self._read_by(_package("pyarrow", "arrow()").table)
 
     def pl(self) -> Any:
         """All rows as a `polars.DataFrame`."""
-        return self.read_by(_package("polars", "pl()").DataFrame)
+        return self._read_by(_package("polars", "pl()").DataFrame)
 
     def df(self) -> Any:
         """All rows as a `pandas.DataFrame`."""
         _package("pandas", "df()")
-        return self.arrow().to_pandas()
+        return self._read_by(_package("pyarrow", "df()").table).to_pandas()
 
     to_arrow_table = arrow
     to_polars = pl
     to_pandas = df
 
-    def read_by(self, read: Callable[["Result"], Any]) -> Any:
+    def _read_by(self, read: Callable[["Result"], Any]) -> Any:
         """The rows as a reader of Arrow streams reads them, such as `pyarrow.table`. If the statement fails, raises its own error instead
         of the reader's, which has only its text.
         """
@@ -162,7 +168,7 @@ class Result:
 
     def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next rows, at most `size`."""
-        return self._fetch(size)
+        return self._fetch(_row_count(size))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that are left."""
@@ -199,18 +205,20 @@ class Result:
         """The progress of the running statement."""
         return Progress(*self._native.progress())
 
-    def _shown(self) -> Shown:
-        return Shown(self._native.progress)
+    def _shown(self) -> ProgressLine:
+        return ProgressLine(self._native.progress)
 
     def show(self, rows: int = _ROWS_SHOWN) -> None:
-        """Prints the first rows, at most `rows`. Reads few more than it prints, and does not count as reading."""
+        """Prints the first rows, at most `rows`. The statement may run for them alone, until there are about ten thousand. Rows can
+        still be read afterwards.
+        """
         with self._shown():
-            table, count = self._native.first_as_table(rows)
+            table, count = self._native.first_as_table(_row_count(rows))
         print(table)
         print(_shown_of(rows, count), end="")
 
     def explain(self, analyze: bool = False) -> str:
-        """The plan. With `analyze`, runs the statement and adds its figures."""
+        """The plan. With `analyze`, runs the statement and adds its figures. `cancel()` ends it, too."""
         return self._native.explain(analyze)
 
     def __arrow_c_schema__(self) -> Any:

@@ -9,8 +9,8 @@ from coscan import _native
 class Server:
     """A server on the tables of a session, for clients of the PostgreSQL protocol and of Arrow Flight SQL, and for browsers.
 
-    Their queries share reads, decoding, results and memory with those of the session. `Session.serve()` makes it. It runs until
-    `stop()`, the end of a `with` statement, or until nobody holds it or its session any more.
+    Their queries share reads, decoding, partial aggregates and memory with those of the session. `Session.serve()` makes it. It runs until
+    `stop()`, the end of a `with` statement, or until its session is closed or freed.
     """
 
     def __init__(self, native: _native.Server) -> None:
@@ -19,7 +19,9 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The URL for clients of the PostgreSQL protocol, as SQLAlchemy and psycopg take it."""
+        """The URL for clients of the PostgreSQL protocol, such as psycopg. SQLAlchemy takes it after `postgresql://` is replaced by
+        `postgresql+psycopg://`. With `users_file`, put a user and a password in place of `anyone`.
+        """
         return f"postgresql://anyone@{self._listens('postgres', self.postgres)}/coscan"
 
     def dashboard(self, width: "str | int" = "100%", height: "str | int" = 720) -> Any:
@@ -41,7 +43,7 @@ class Server:
 
     def _listens(self, name: str, address: "str | None") -> str:
         if address is None:
-            raise ValueError(f'the server does not listen: use session.serve({name}="127.0.0.1:0")')
+            raise ValueError(f'the server does not listen for {name}: use session.serve({name}="127.0.0.1:0")')
         return address
 
     def __enter__(self) -> "Server":

@@ -30,14 +30,17 @@ def _path(file: "str | os.PathLike[str] | None") -> "str | None":
 class Session:
     """Tables, settings, and memory that all queries of the session share.
 
-    `memory` is the budget in bytes for pages, decoded columns, footers, operators and kept results. By default it is a quarter of the
-    memory that this process may use, and at least 256 MB. `policy` decides what is read next: `relevance` unless you compare policies.
+    `memory` is the budget in bytes for pages, decoded columns, footers, operators, kept results and registered Arrow data. By default it
+    is a quarter of the memory that this process may use, and at least 256 MB. `policy` decides what is read next: `relevance` unless you
+    compare policies.
 
     All methods may be called in any thread, and let other threads run while they wait. `close()`, or the end of a `with` statement, stops
     the servers of the session; results that are still held can be read.
     """
 
     def __init__(self, memory: "int | None" = None, policy: "str | None" = None) -> None:
+        if memory is not None and memory <= 0:
+            raise ValueError(f"memory is {memory}: give a number of bytes above 0")
         self._open: _native.Session | None = _native.Session(memory, policy)
         # They run until the session ends, also if nobody else holds them.
         self._servers: list[Server] = []
@@ -96,20 +99,21 @@ class Session:
         """Adds a table, in place of one of the same name. Names keep their case: `FROM "Trips"`.
 
         `data` is one of: a path, a pattern or a URL of Parquet files, or a list of them; the directory of a Delta Lake table; an object with
-        `__arrow_c_stream__`, such as a table of pyarrow, polars or pandas, or a result of coscan, whose rows are copied. `options` are those of
-        `CREATE EXTERNAL TABLE`, such as `{"aws.access_key_id": …, "aws.secret_access_key": …}` of a URL. Without them, credentials come
-        from the environment: `AWS_ACCESS_KEY_ID` and so on.
+        `__arrow_c_stream__`, such as a table of pyarrow, polars or pandas, or a result of coscan, whose rows count for the session's
+        budget. `options` are those of `CREATE EXTERNAL TABLE`, such as `{"aws.access_key_id": …, "aws.secret_access_key": …}` of a URL.
+        Without them, credentials come from the environment: `AWS_ACCESS_KEY_ID` and so on.
 
-        Raises `StoreError` if files cannot be read.
+        Raises `StoreError` if files cannot be read, and `ResourceError` if rows are more than is left of the budget. A table that is
+        replaced counts until the new one is there.
         """
         locations = _locations(data)
         if locations is not None:
             self._native.register_files(name, locations, list((options or {}).items()))
         elif options:
-            raise TypeError("options are those of files")
+            raise TypeError("options apply to files, not to Arrow data")
         elif isinstance(data, Result):
             native = self._native
-            data.read_by(lambda rows: native.register_data(name, rows))
+            data._read_by(lambda rows: native.register_data(name, rows))
         else:
             self._native.register_data(name, data)
 

@@ -4,14 +4,14 @@
 //! Asking, needing, serving, advising, choosing and renewing have a file each.
 
 mod action;
-mod advising;
 mod asking;
-mod choosing;
 mod config;
 mod needing;
-mod renewing;
+mod owner_updates;
+mod page_holders;
 mod reports;
 mod serving;
+mod source_choice;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,14 +22,14 @@ use crate::ids::{FileId, GetId, NodeId, RemoteInterest, Served, StoreId};
 use crate::message::Message;
 use crate::ownership::Owners;
 pub use action::{Action, Load};
-use advising::Advice;
 use asking::Asked;
-use choosing::Choices;
 pub use config::{Choosing, Config, Sharing};
-use renewing::CachedOwners;
+use owner_updates::CachedOwners;
+use page_holders::Advice;
 pub use reports::Share;
 use reports::Shares;
 use serving::Serving;
+use source_choice::Choices;
 
 /// The number of bits of a request's number that count the requests since the node has started.
 const INCARNATION_SHIFT: u32 = 20;

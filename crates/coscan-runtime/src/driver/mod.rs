@@ -2,29 +2,29 @@
 //!
 //! [`Driver`] is shared by everything of a manager (`handle`). `owner` defines who may change the
 //! [`State`](state::State) and how: by a call, by an offer, or by a [`Message`] in the `inbox`. `apply` has the effects
-//! of messages and of core's actions on the state, `workers` the requests of workers, and `walks` the work that goes in
-//! steps. Decisions made under the lock are carried out after it (`effects`). The `pump` is the task that does what
+//! of messages and of core's actions on the state, `workers` the requests of workers, and `incremental_work` what
+//! goes in steps. Decisions made under the lock are carried out after it (`effects`). The `pump` is the task that does what
 //! destructors must not do themselves.
 //!
 //! `peers` handles other servers, if there are any.
 //!
 //! Commands: on scans (`scans`), on answers to workers (`chunk_requests`, `revoke`), on pages (`pages`), on decoded
-//! columns (`slices`); registering, the manager's report and its record (`commands`). `reports` shows scans, tables and
-//! the pool to observers.
+//! columns (`decoded_slices`), on tables and files (`registration`). `reports` shows the manager, its scans, tables and
+//! pool to observers.
 //!
-//! Memory: `reserve` finds memory to decode, `request_memory` and `memory_requests` have the workers that wait for it,
+//! Memory: `reserve` finds memory to decode, `memory_requests` has the workers that wait for it,
 //! `reclaim` takes it from where it is needed least, and `credit` gets it from core for users who take it without the
 //! lock.
 
 mod apply;
 mod bypass;
 mod chunk_requests;
-mod commands;
 mod credit;
 mod decoded_slices;
 mod effects;
 mod handle;
 mod inbox;
+mod incremental_work;
 mod load_in_flight;
 mod loads;
 mod memory_requests;
@@ -34,18 +34,15 @@ mod pages;
 mod peers;
 mod pump;
 mod reclaim;
+mod registration;
 mod reports;
-mod request_memory;
 mod reserve;
 mod revoke;
 mod running_scan;
 mod scans;
-mod slices;
 mod state;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
-mod walk;
-mod walks;
 mod workers;
 
 pub(crate) use handle::Driver;

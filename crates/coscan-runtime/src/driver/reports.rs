@@ -2,14 +2,16 @@
 //! all.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coscan_core::{Action, PageId, PoolMap, PoolMapBuilder, ScanId, TableId, Time};
 
 use super::handle::Driver;
 use super::running_scan::RunningScan;
-use super::state::State;
+use super::state::{State, Totals};
 use crate::observe::events::{EventKind, Events};
+use crate::observe::metrics::ManagerReport;
 use crate::observe::scan_report::{ScanReport, ScanWait};
 use crate::observe::watching::{ScanBytes, TableReport};
 use crate::tables::registry::TableNames;
@@ -24,6 +26,36 @@ const STEP_SLICES: usize = 1024;
 const STEP_PAGES: usize = 1024;
 
 impl Driver {
+    pub(crate) fn report(self: &Arc<Self>) -> ManagerReport {
+        let slices = self.slices_of_all();
+        let (state, usage) = self.call_then(
+            |state, now| state.collect_credit(now), // What nobody holds is the pool's.
+            |state, ()| (StateReport::of(state), self.memory.usage()),
+        );
+        ManagerReport {
+            age: Duration::from_nanos(self.now().0),
+            scans: state.scans,
+            loads_in_flight: state.loads_in_flight,
+            loads_started: state.totals.loads,
+            chunks_delivered: state.totals.chunks_delivered,
+            bytes_read: state.totals.bytes_read,
+            bytes_delivered: state.totals.bytes_delivered,
+            decisions: state.totals.decisions,
+            decision_time: Duration::from_nanos(state.totals.decision_ns),
+            chunks_in_use: state.chunks_in_use,
+            slices_decoded: slices.decoded.load(Ordering::Relaxed),
+            slices_reused: slices.reused.load(Ordering::Relaxed),
+            pool_held_bytes: state.pool_held_bytes,
+            pool_limit_bytes: state.pool_limit_bytes,
+            decoded_bytes: usage.decoded_bytes,
+            decoded_idle_bytes: self.decoded.idle_bytes(),
+            operator_bytes: usage.operator_bytes,
+            metadata_bytes: usage.metadata_bytes,
+            held_bytes_max: self.memory.held_bytes_max(),
+            memory_bytes: self.memory.budget_bytes(),
+        }
+    }
+
     pub(crate) fn scan_reports(self: &Arc<Self>) -> Vec<ScanReport> {
         let scans: Vec<_> = self.call(|state, _| state.scans.keys().copied().collect());
         let mut reports = Vec::with_capacity(scans.len());
@@ -169,6 +201,29 @@ impl State {
         match running.activity.idle_since(now) {
             Some(since) => (ScanWait::Consumer, since.max(running.started)),
             None => (ScanWait::Nothing, now),
+        }
+    }
+}
+
+/// The part of a report that comes from the state.
+struct StateReport {
+    scans: usize,
+    loads_in_flight: usize,
+    chunks_in_use: usize,
+    pool_held_bytes: u64,
+    pool_limit_bytes: u64,
+    totals: Totals,
+}
+
+impl StateReport {
+    fn of(state: &State) -> Self {
+        Self {
+            scans: state.running(),
+            loads_in_flight: state.core.loads_in_flight(),
+            chunks_in_use: state.workers.chunks_in_use(),
+            pool_held_bytes: state.core.state().held_bytes(),
+            pool_limit_bytes: state.core.state().pool_bytes(),
+            totals: state.totals,
         }
     }
 }

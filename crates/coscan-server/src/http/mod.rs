@@ -9,7 +9,7 @@
 //! | `/readyz` | 200 while queries are accepted, else 503 |
 //!
 //! A `picture` is the state of the manager at one moment. While anyone watches, [`Feed`] (`sampling`) takes pictures
-//! regularly, and `changes` reduces them to what each watcher does not have yet. Slow watchers miss pictures and hold
+//! regularly, and `sample_difference` reduces them to what each watcher does not have yet. Slow watchers miss pictures and hold
 //! up nobody. `recorded` makes the same samples from a decision log, for replay.
 //!
 //! [`HttpServer`] (`serve`) adds access control (`access`, `cookie`) and security `headers`. [`router`] checks no
@@ -17,12 +17,12 @@
 
 mod access;
 mod assets;
-mod changes;
 mod cookie;
 mod headers;
 mod prometheus;
 mod recorded;
 mod sample;
+mod sample_difference;
 mod sampling;
 mod scheduler_snapshot;
 mod serve;

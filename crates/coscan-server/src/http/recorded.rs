@@ -7,8 +7,8 @@ use coscan_runtime::core::log::{Command, Entry, Log, ReplayError, Reply};
 use coscan_runtime::core::{Action, ActiveBufferManager, Scan, ScanId, Time};
 use coscan_runtime::{ScanMetrics, ScanReport, ScanWait};
 
-use super::changes::WatcherState;
 use super::sample::{LoadRow, MemoryRow, Sample, TableRow, TotalsRow, VERSION};
+use super::sample_difference::WatcherState;
 use super::scheduler_snapshot::{
     SCANS_MAX, SchedulerSnapshot, TABLES_MAX, bins_max, map, scan_row,
 };

@@ -8,8 +8,8 @@ use coscan_runtime::{BufferManager, Events};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::changes::WatcherState;
 use super::sample::{LoadRow, Sample};
+use super::sample_difference::WatcherState;
 use super::scheduler_snapshot::{SchedulerSnapshot, load_row};
 use crate::sql::SqlService;
 

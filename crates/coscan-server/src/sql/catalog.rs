@@ -13,7 +13,7 @@ use datafusion_pg_catalog::pg_catalog::{PgCatalogSchemaProvider, PgCatalogStatic
 
 use crate::sql::information_schema::{INFORMATION_SCHEMA, InformationSchema};
 use crate::sql::pg_catalog::{PG_CATALOG, PgCatalog};
-use crate::sql::session_settings::SharedSettings;
+use crate::sql::settings::transactional::SharedSettings;
 use crate::system_tables::SystemTables;
 use crate::users::User;
 

@@ -19,10 +19,10 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 
 use crate::queries::{ErrorKind, QueryError, RunningQuery};
-use crate::sql::changes::check;
-use crate::sql::command::Command;
+use crate::sql::command_tag::Command;
 use crate::sql::errors::from_datafusion;
 use crate::sql::plan::{Planned, Work};
+use crate::sql::write_statements::check;
 use crate::sql::{Session, SqlService, normalized};
 
 /// The batches that wait for the query which inserts them.

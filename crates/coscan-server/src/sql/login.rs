@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::catalog::UserCatalog;
-use super::session_settings::SharedSettings;
+use super::settings::transactional::SharedSettings;
 use super::{Session, SqlService};
 use crate::system_tables::SystemTables;
 use crate::users::{User, Verified};

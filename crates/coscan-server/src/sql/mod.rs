@@ -1,6 +1,6 @@
 //! SQL on the tables of the server, restricted to those granted to the user. All protocols go through here.
 //!
-//! A [`Session`] (`session`) is a user with `settings` (`setting_values`, `session_settings`, `constant_settings`, `time_zone`), after a
+//! A [`Session`] (`session`) is a user with `settings` and a `time_zone`, after a
 //! `login`. It sees the tables of its own `catalog`, which are opened (`opening`) for all. A statement is parsed, and
 //! rewritten where PostgreSQL's syntax is not DataFusion's (`parsing` with `syntax`; `pg_catalog` for statements that
 //! read it), and [planned](SqlService::plan) (`plan`; `plan_parameters` and `array_parameters` give types to parameters,
@@ -9,25 +9,23 @@
 //!
 //! It is then [run](SqlService::run) (`run`) in a `state` of DataFusion with a limit on its `memory`, as tasks (`query_task`)
 //! on threads that serve no connections (`query_threads`), that its joins give up now and then (`yielding`) and that users
-//! take in `turns`; its `execution` may be `distributed` over workers; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
-//! only never reach DataFusion. Those that make `changes` of tables, or copy rows into them (`copy_in`), need the right to. Clients find the `functions`, the `pg_catalog` and the `information_schema` that they
+//! take in turns (`fair_share`); its `placement` may be `distributed` over workers; its `allocations` are watched. What is `light` needs no slot. `statements` that concern the session
+//! only never reach DataFusion. Those that change tables (`write_statements`), or copy rows into them (`copy_in`), need the right to. Clients find the `functions`, the `pg_catalog` and the `information_schema` that they
 //! expect, with `empty_tables`. `errors` are told apart and hold no credentials.
 
 mod allocations;
 mod array_parameters;
 mod batch_rows;
 mod catalog;
-mod changes;
 mod column_names;
-mod command;
-mod constant_settings;
+mod command_tag;
 mod copy_in;
 mod decimals;
 #[cfg(feature = "distributed")]
 mod distributed;
 mod empty_tables;
 mod errors;
-mod execution;
+mod fair_share;
 mod functions;
 mod information_schema;
 mod light;
@@ -36,6 +34,7 @@ mod memory;
 mod opening;
 mod parsing;
 mod pg_catalog;
+mod placement;
 mod plan;
 mod plan_parameters;
 mod plan_size;
@@ -44,15 +43,13 @@ mod query_task;
 mod query_threads;
 mod run;
 mod session;
-mod session_settings;
-mod setting_values;
 mod settings;
 mod state;
 mod statements;
 mod syntax;
 mod text_memory;
 mod time_zone;
-mod turns;
+mod write_statements;
 mod yielding;
 
 use std::collections::BTreeMap;
@@ -81,23 +78,24 @@ use allocations::AllocationWatch;
 pub use allocations::{Allocator, set_allocator};
 use catalog::Tables;
 pub use catalog::{CATALOG, SCHEMA};
-pub use command::Command;
-pub use constant_settings::SERVER_VERSION;
+pub use command_tag::Command;
 pub(crate) use copy_in::{Copied, RunningCopy};
 pub(crate) use decimals::decimal_digits;
 pub use errors::from_datafusion as query_error;
+use fair_share::Turns;
 pub use login::{LoginError, Proof};
 use memory::MemoryLimits;
 use parsing::Parser;
+pub use parsing::check_chains;
 pub(crate) use pg_catalog::is_list_of_oids;
 pub use plan::{Planned, Sql};
 pub use query_threads::STACK_BYTES;
 use query_threads::{QueryPools, QueryThreads};
 pub use session::Session;
 pub use settings::Settings;
+pub use settings::constants::SERVER_VERSION;
 pub(crate) use syntax::normalized;
 pub(crate) use text_memory::TextMemory;
-use turns::Turns;
 use yielding::YieldingJoins;
 
 /// Runs SQL for the users of a server.

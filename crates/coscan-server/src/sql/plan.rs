@@ -13,14 +13,14 @@ use datafusion::sql::sqlparser::ast::Statement;
 
 use crate::queries::{ErrorKind, QueryError};
 use crate::sql::array_parameters::infer_arrays;
-use crate::sql::changes::{check, check_table_statement};
 use crate::sql::column_names::shown_schema;
-use crate::sql::command::{Command, query_command};
+use crate::sql::command_tag::{Command, query_command};
 use crate::sql::errors::from_datafusion;
 use crate::sql::pg_catalog::{catalog_field, catalog_schema, reads_catalog_only};
 use crate::sql::plan_parameters::{parameters, parameters_max, value_bytes};
 use crate::sql::plan_size::PlanSize;
 use crate::sql::statements::{SessionStatement, session_statement};
+use crate::sql::write_statements::{check, check_table_statement};
 use crate::sql::{Session, SqlService};
 use crate::users::User;
 

@@ -10,15 +10,15 @@ use datafusion::physical_plan::{EmptyRecordBatchStream, SendableRecordBatchStrea
 use tokio::time::Instant;
 
 use crate::queries::{Deadline, QueryError, RunningQuery, cancelled};
-use crate::sql::changes::{check, execute};
 use crate::sql::errors::from_datafusion;
-use crate::sql::execution::Placement;
+use crate::sql::fair_share::{Taker, Turns};
 use crate::sql::light::is_light;
+use crate::sql::placement::Placement;
 use crate::sql::plan::{Planned, Work, result_schema};
 use crate::sql::plan_parameters::value_bytes;
 use crate::sql::query_task::{QueryContext, run_on};
 use crate::sql::state::QueryEnvironment;
-use crate::sql::turns::{Taker, Turns};
+use crate::sql::write_statements::{check, execute};
 use crate::sql::{Session, SqlService};
 use crate::users::User;
 

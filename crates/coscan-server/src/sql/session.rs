@@ -9,7 +9,7 @@ use crate::queries::{ErrorKind, QueryError};
 use crate::sql::Settings;
 use crate::sql::catalog::UserCatalogs;
 use crate::sql::errors::from_datafusion;
-use crate::sql::session_settings::{SessionSettings, SharedSettings};
+use crate::sql::settings::transactional::{SessionSettings, SharedSettings};
 use crate::users::User;
 
 /// A logged-in user. Each connection has one session.

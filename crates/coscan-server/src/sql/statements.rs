@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::queries::{ErrorKind, QueryError};
-use crate::sql::command::Command;
+use crate::sql::command_tag::Command;
 use crate::sql::{Session, normalized};
 
 /// The most bytes of a name that count, as in PostgreSQL.

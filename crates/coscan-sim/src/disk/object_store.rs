@@ -6,7 +6,7 @@ use coscan_core::{LoadId, Time};
 
 use super::waiting::Waiting;
 use super::{Arrival, Request};
-use crate::sharing::ProcessorSharing;
+use crate::processor_sharing::ProcessorSharing;
 
 #[derive(Clone, Debug)]
 pub(super) struct ObjectStore {

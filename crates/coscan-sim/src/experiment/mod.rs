@@ -4,7 +4,7 @@
 //! [`Run::value`] takes metrics. Runs do not depend on each other, so the caller may spread them over threads.
 
 mod measure;
-mod potential;
+mod sharing_potential;
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::violation::Violation;
 use crate::workload::Workload;
 use crate::{Options, bound, run, standalone};
 
-pub use self::potential::Potential;
+pub use self::sharing_potential::Potential;
 pub use crate::library::{file, names};
 
 /// An experiment by its name.

@@ -28,7 +28,7 @@ use crate::faults::{FaultInjector, Faults};
 use crate::ledger::Ledger;
 use crate::machine::Machine;
 use crate::outcome::Outcome;
-use crate::sharing::ProcessorSharing;
+use crate::processor_sharing::ProcessorSharing;
 use crate::violation::{Broken, Rule, Violation};
 use crate::workload::{PageNumbers, Workload};
 use agenda::Event;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use coscan_core::{ChunkIndex, Index, IndexSet, ScanId, Time, WorkerIndex};
 
 use crate::outcome::{End, QueryOutcome};
-use crate::sharing::Ticket;
+use crate::processor_sharing::Ticket;
 use crate::workload::{Query, Workload};
 
 /// The state of a worker.

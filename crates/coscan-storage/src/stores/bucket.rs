@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::cloud::Cloud;
-use super::credentials::{Credentials, Source};
+use super::credential_errors::{Credentials, Source};
 use super::error::StoreError;
 use super::options::StoreOptions;
 use super::remote::RemoteStore;

@@ -15,7 +15,7 @@ use object_store::{
     Result,
 };
 
-use super::credentials::Credentials;
+use super::credential_errors::Credentials;
 
 /// A store that was built for a URL. `Debug` and `Display` show only the URL of its root.
 pub(super) struct RemoteStore {

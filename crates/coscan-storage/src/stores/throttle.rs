@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::random::Jitter;
+use super::jitter::Jitter;
 
 /// The longest pause before the first probe. It doubles with each refusal.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);

@@ -17,7 +17,7 @@ use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use tokio::time::{Instant, Sleep};
 
 use super::circuit_breaker::CircuitBreaker;
-use super::random::Jitter;
+use super::jitter::Jitter;
 use super::throttle::Throttle;
 
 /// Timeouts of a store across the network.

@@ -6,7 +6,7 @@ use object_store::ClientOptions;
 use object_store::http::HttpBuilder;
 use url::Url;
 
-use super::credentials::Credentials;
+use super::credential_errors::Credentials;
 use super::error::StoreError;
 use super::remote::RemoteStore;
 use super::timeouts::Timeouts;

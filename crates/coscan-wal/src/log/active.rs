@@ -3,9 +3,9 @@
 use std::io;
 
 use crate::disk::{Disk, DiskFile};
+use crate::durable_rename::{Publication, join};
 use crate::error::LogError;
 use crate::format::{HEADER_BLOCK_BYTES, SegmentHeader};
-use crate::publish::{Publication, join};
 
 use super::segments::Segment;
 

@@ -5,10 +5,10 @@ use std::io;
 use std::sync::Arc;
 
 use crate::disk::{Disk, DiskFile, DiskLock, parent};
+use crate::durable_rename::{join, remove_temporaries};
 use crate::error::LogError;
 use crate::format::{HEADER_BLOCK_BYTES, SegmentHeader};
 use crate::lsn::Lsn;
-use crate::publish::{join, remove_temporaries};
 use crate::reader::{READ_BYTES, RecordReader};
 use crate::recovery::{Recovery, SealedSegment, TornTail};
 

@@ -1,10 +1,10 @@
 //! The segments of a log directory.
 
 use crate::disk::Disk;
+use crate::durable_rename::join;
 use crate::error::LogError;
 use crate::format::{HEADER_BLOCK_BYTES, HeaderError, SegmentHeader};
 use crate::lsn::Lsn;
-use crate::publish::join;
 
 /// A segment that is published.
 #[derive(Clone, Debug)]

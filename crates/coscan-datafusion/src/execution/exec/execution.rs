@@ -23,7 +23,7 @@ use crate::execution::metrics::ScanCounts;
 use crate::execution::row_filter::{self, RowFilter};
 use crate::execution::shares::Shares;
 use crate::query_id::QueryId;
-use crate::results::{Computations, QueryFragment, ResultSharing};
+use crate::shared_results::{Computations, QueryFragment, ResultSharing};
 use crate::tables::source::{is_dynamic, properties};
 
 /// The state of an executed plan. A copy of the plan starts without it.

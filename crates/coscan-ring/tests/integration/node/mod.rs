@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
-mod advising;
 mod asking;
-mod choosing;
 mod common;
 mod forgetting;
+mod page_holders;
 mod reports;
 mod rules;
 mod serving;
+mod source_choice;

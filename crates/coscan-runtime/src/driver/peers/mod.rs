@@ -2,20 +2,20 @@
 //!
 //! The [`Node`] decides whom to ask and what to answer. Here its actions are carried out on core (`acting`), and core's
 //! decisions are passed to it. `files` has the names of shared files, `asking` the loads of this server, `serving`
-//! those for others, `advising` the needs of scans, here and there, `circulating` pages that go round a ring, `opening`
-//! files that others ask for, `receiving` the messages of others, `commands` the commands of the program, `survey` the
-//! reports for observers.
+//! those for others, `announcements` the needs of scans, here and there, `circulating` pages that go round a ring, `opening`
+//! files that others ask for, `receiving` the messages of others, `commands` the commands of the program, `reports` what
+//! observers see.
 
 mod acting;
-mod advising;
+mod announcements;
 mod asking;
 mod circulating;
 mod commands;
 mod files;
 mod opening;
 mod receiving;
+mod reports;
 mod serving;
-mod survey;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 

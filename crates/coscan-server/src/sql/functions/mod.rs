@@ -4,12 +4,12 @@
 mod age;
 mod boolean_texts;
 mod bounded;
+mod date_formats;
 mod format;
 mod json;
-pub(super) mod matching;
-mod patterns;
-mod settings;
+pub(super) mod like_patterns;
 mod sizes;
+mod system_information;
 mod texts;
 mod types;
 
@@ -26,11 +26,11 @@ use datafusion_pg_catalog::pg_catalog::PgCatalogStaticTables;
 
 use crate::queries::Queries;
 use crate::sql::Session;
-use crate::sql::constant_settings::SERVER_VERSION;
+use crate::sql::settings::constants::SERVER_VERSION;
 use crate::system_tables::cancel_function;
 pub(super) use boolean_texts::BooleanTexts;
 pub(super) use bounded::{BoundFunctions, check_aggregates};
-pub(super) use patterns::Patterns;
+pub(super) use date_formats::Patterns;
 
 /// Functions that return texts about objects, of which there are none: comments, definitions, places.
 const NO_TEXT: [&str; 20] = [
@@ -133,7 +133,7 @@ pub(super) fn of_session(session: &Session, queries: &Arc<Queries>) -> Vec<Scala
     // `current_user` also becomes a call of it.
     let name = constant("session_user", ScalarValue::from(session.user.name.as_str()));
     let others = [name, cancel_function(queries, &session.user)];
-    settings::of_session(session).into_iter().chain(others).collect()
+    system_information::of_session(session).into_iter().chain(others).collect()
 }
 
 /// A function that returns the same value for all arguments.

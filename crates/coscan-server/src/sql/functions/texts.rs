@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::format::quoted;
-use super::matching::like_escape;
+use super::like_patterns::like_escape;
 use crate::sql::errors::invalid_value;
 
 /// The functions.

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::queries::{ErrorKind, QueryError};
 use crate::sql::errors::from_datafusion;
-use crate::sql::functions::matching::similar_to_escape;
+use crate::sql::functions::like_patterns::similar_to_escape;
 use crate::sql::syntax::{call, is_named, is_user, literal, text_of};
 
 /// Other names for text: PostgreSQL's own names, and the domains of `information_schema`.

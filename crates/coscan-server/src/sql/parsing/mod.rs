@@ -36,6 +36,19 @@ pub(super) struct Parser {
     rules: PostgresCompatibilityParser,
 }
 
+/// Refuses a text whose chains of operators, or of SELECTs and joins, are so long that planning it would exhaust the stack of a thread of
+/// [`STACK_BYTES`](super::STACK_BYTES). For programs that plan statements without a server.
+///
+/// # Errors
+/// If there is such a chain.
+pub fn check_chains(text: &str) -> Result<(), QueryError> {
+    match Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location() {
+        Ok(tokens) => check_depth(&tokens),
+        // The parser says what is wrong with it.
+        Err(_) => Ok(()),
+    }
+}
+
 impl Parser {
     /// The statements in a text.
     ///

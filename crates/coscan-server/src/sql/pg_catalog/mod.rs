@@ -1,5 +1,5 @@
 //! `pg_catalog`, and statements that read it. The tables are those of datafusion-pg-catalog, with `columns` that it
-//! leaves out, with `added_tables`, and with `settings` of the session. Tables of objects that this server does not
+//! leaves out, with `added_tables`, and with the settings of the session (`pg_settings`). Tables of objects that this server does not
 //! have are empty (`no_objects`, `empty_queries` with `parameters`). Lists of object identifiers have their type
 //! (`oids`). Statements that read only the catalog are rewritten (`rewrite`) into forms that DataFusion can run.
 //! Statements that read a table of users are not.
@@ -10,8 +10,8 @@ mod empty_queries;
 mod no_objects;
 mod oids;
 mod parameters;
+mod pg_settings;
 mod rewrite;
-mod settings;
 mod syntax;
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
 
 use crate::sql::empty_tables::empty_table;
-use crate::sql::session_settings::SharedSettings;
+use crate::sql::settings::transactional::SharedSettings;
 use crate::users::User;
 pub(crate) use oids::is_list_of_oids;
 pub(super) use oids::{catalog_field, catalog_schema};
@@ -56,8 +56,8 @@ impl SchemaProvider for PgCatalog {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if name == settings::TABLE {
-            return Ok(Some(settings::table(&self.settings, &self.user)?));
+        if name == pg_settings::TABLE {
+            return Ok(Some(pg_settings::table(&self.settings, &self.user)?));
         }
         if let Some(columns) = no_objects::columns_of_more(name) {
             return empty_table(columns).map(Some);

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::added_tables::is_added;
 use super::columns::TYPE_KINDS;
 use super::empty_queries::replace_empty;
-use super::settings;
+use super::pg_settings;
 use super::syntax::{Names, PG_CATALOG, aggregates, catalog_table, reads_catalog_only};
 use crate::sql::syntax::{is_named, is_user, last_name, literal, normalized, parsed, text_of};
 
@@ -68,7 +68,7 @@ impl VisitorMut for NameTables<'_> {
         let TableFactor::Table { name, args, .. } = table else { return ControlFlow::Continue(()) };
         let (last, is_alone) = (last_name(name), name.0.len() == 1);
         let known = match (last.as_deref(), &args) {
-            (Some("pg_show_all_settings"), Some(_)) => settings::TABLE,
+            (Some("pg_show_all_settings"), Some(_)) => pg_settings::TABLE,
             (Some(name), None) if is_alone && is_added(name) && !self.with.contains(name) => name,
             _ => return ControlFlow::Continue(()),
         };

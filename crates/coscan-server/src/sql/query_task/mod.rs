@@ -25,8 +25,8 @@ use crate::queries::{QueryError, QueryRegistration, Work};
 use crate::sql::TextMemory;
 use crate::sql::allocations::{AllocationWatch, Allocations};
 use crate::sql::errors::{from_datafusion, panicked};
+use crate::sql::fair_share::Taker;
 use crate::sql::query_threads::PoolMember;
-use crate::sql::turns::Taker;
 
 /// The context of a query for the tasks that work for it.
 #[derive(Debug)]

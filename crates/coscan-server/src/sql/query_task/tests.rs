@@ -8,8 +8,8 @@ use futures::stream;
 use super::*;
 use crate::config::Limits;
 use crate::queries::{ErrorKind, Queries, QueryState};
+use crate::sql::fair_share::Turns;
 use crate::sql::query_threads::QueryThreads;
-use crate::sql::turns::Turns;
 use crate::users::Users;
 
 fn context(registration: &QueryRegistration) -> QueryContext {

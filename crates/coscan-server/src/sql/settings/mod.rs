@@ -1,5 +1,9 @@
 //! Settings of a session: `SET name = value`, `SHOW name`.
 
+pub(super) mod constants;
+pub(super) mod transactional;
+mod values;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -7,11 +11,9 @@ use coscan_datafusion::{SessionSettings as SharingSettings, ShareResults};
 use coscan_runtime::units::parse_bytes;
 use datafusion::prelude::SessionConfig;
 
+use self::constants::{FIXED, WITHOUT_EFFECT, default_value, fixed_value, is_fixed_value};
+use self::values::{cut, milliseconds, on_or_off, parse};
 use crate::queries::{ErrorKind, QueryError};
-use crate::sql::constant_settings::{
-    FIXED, WITHOUT_EFFECT, default_value, fixed_value, is_fixed_value,
-};
-use crate::sql::setting_values::{cut, milliseconds, on_or_off, parse};
 use crate::sql::time_zone::arrow_zone;
 use crate::users::User;
 

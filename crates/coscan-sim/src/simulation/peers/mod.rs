@@ -2,7 +2,7 @@
 //!
 //! Requests to others, service for others and advice to others have a file each.
 
-mod advising;
+mod announcements;
 mod asking;
 mod serving;
 

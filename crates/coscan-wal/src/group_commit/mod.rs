@@ -5,8 +5,8 @@
 //! a single thread waits for nobody. (DeWitt et al., "Implementation techniques for main memory database systems",
 //! SIGMOD 1984, §5.2)
 
-mod commit;
-mod shared;
+mod commit_future;
+mod leader;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use std::sync::Arc;
 use crate::error::LogError;
 use crate::log::{Log, check_size};
 use crate::lsn::Lsn;
-pub use commit::Commit;
-use shared::Shared;
-pub use shared::{Executor, Job};
+pub use commit_future::Commit;
+use leader::Shared;
+pub use leader::{Executor, Job};
 
 /// How many bytes may be submitted and not durable before callers wait, unless another number is set: 64 MiB.
 pub const PENDING_BYTES_MAX: usize = 64 << 20;

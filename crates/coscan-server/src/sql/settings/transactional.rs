@@ -12,11 +12,11 @@ use crate::sql::Settings;
 const SAVEPOINTS_MAX: usize = 1000;
 
 /// The settings of a session, which its `pg_settings` shows.
-pub(super) type SharedSettings = Arc<SessionSettings>;
+pub(in crate::sql) type SharedSettings = Arc<SessionSettings>;
 
 /// Settings that can be changed.
 #[derive(Debug, Default)]
-pub(super) struct SessionSettings(Mutex<State>);
+pub(in crate::sql) struct SessionSettings(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -42,7 +42,7 @@ impl SessionSettings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn now(&self) -> Settings {
+    pub(in crate::sql) fn now(&self) -> Settings {
         self.state().current.now.clone()
     }
 
@@ -51,7 +51,7 @@ impl SessionSettings {
     ///
     /// # Errors
     /// Those of `change`.
-    pub(super) fn change(
+    pub(in crate::sql) fn change(
         &self,
         is_local: bool,
         change: impl Fn(&mut Settings) -> Result<(), QueryError>,
@@ -70,7 +70,7 @@ impl SessionSettings {
     }
 
     /// Begins a transaction, unless one is open.
-    pub(super) fn begin(&self) {
+    pub(in crate::sql) fn begin(&self) {
         let mut state = self.state();
         if state.transaction.is_none() {
             let before = state.current.now.clone();
@@ -80,7 +80,7 @@ impl SessionSettings {
     }
 
     /// Ends the transaction, if there is one.
-    pub(super) fn commit(&self) {
+    pub(in crate::sql) fn commit(&self) {
         let mut state = self.state();
         if state.transaction.take().is_some() {
             state.current.now = state.current.committed.clone();
@@ -88,7 +88,7 @@ impl SessionSettings {
     }
 
     /// Rolls back the transaction, if there is one.
-    pub(super) fn roll_back(&self) {
+    pub(in crate::sql) fn roll_back(&self) {
         let mut state = self.state();
         if let Some(transaction) = state.transaction.take() {
             state.current =
@@ -100,7 +100,11 @@ impl SessionSettings {
     ///
     /// # Errors
     /// If there are too many savepoints.
-    pub(super) fn save(&self, name: &str, changes: SavedTransaction) -> Result<(), QueryError> {
+    pub(in crate::sql) fn save(
+        &self,
+        name: &str,
+        changes: SavedTransaction,
+    ) -> Result<(), QueryError> {
         let mut state = self.state();
         let current = state.current.clone();
         if let Some(transaction) = &mut state.transaction {
@@ -118,7 +122,7 @@ impl SessionSettings {
     ///
     /// # Errors
     /// If there is no such savepoint.
-    pub(super) fn roll_back_to(&self, name: &str) -> Result<SavedTransaction, QueryError> {
+    pub(in crate::sql) fn roll_back_to(&self, name: &str) -> Result<SavedTransaction, QueryError> {
         let mut state = self.state();
         let State { current, transaction } = &mut *state;
         let (savepoints, at) = savepoint(transaction, name)?;
@@ -132,7 +136,7 @@ impl SessionSettings {
     ///
     /// # Errors
     /// If there is no such savepoint.
-    pub(super) fn release(&self, name: &str) -> Result<(), QueryError> {
+    pub(in crate::sql) fn release(&self, name: &str) -> Result<(), QueryError> {
         let mut state = self.state();
         let (savepoints, at) = savepoint(&mut state.transaction, name)?;
         savepoints.truncate(at);

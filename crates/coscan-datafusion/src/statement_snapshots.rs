@@ -14,15 +14,15 @@ use datafusion::logical_expr::{DmlStatement, LogicalPlan, TableScan};
 use crate::dml::target::ChangeTarget;
 use crate::managed::snapshot::ManagedSnapshot;
 use crate::managed::table::ManagedTable;
-use crate::tables::pinned::PinnedTable;
 use crate::tables::provider::SharedTableProvider;
+use crate::tables::statement_snapshot::StatementSnapshot;
 
 /// The plan of a statement with one snapshot of each shared or managed table, whichever parts of the statement name it. `None` if
 /// they name none.
 ///
 /// # Errors
 /// If the footers of a table cannot be read, or its columns have changed since the statement was parsed.
-pub(crate) async fn pin_tables(
+pub(crate) async fn with_snapshots(
     plan: &LogicalPlan,
     session: &dyn Session,
 ) -> Result<Option<LogicalPlan>> {
@@ -34,8 +34,8 @@ pub(crate) async fn pin_tables(
     if named.is_empty() {
         return Ok(None);
     }
-    let pinned = named.pin(session).await?;
-    Ok(Some(plan.clone().transform_up_with_subqueries(|plan| pinned.apply(plan))?.data))
+    let snapshots = named.snapshots(session).await?;
+    Ok(Some(plan.clone().transform_up_with_subqueries(|plan| snapshots.apply(plan))?.data))
 }
 
 /// The tables that a statement names, each once.
@@ -66,10 +66,10 @@ impl Named {
         self.shared.is_empty() && self.managed.is_empty() && self.change.is_none()
     }
 
-    async fn pin(self, session: &dyn Session) -> Result<Pinned> {
+    async fn snapshots(self, session: &dyn Session) -> Result<StatementSnapshots> {
         let mut shared = Vec::with_capacity(self.shared.len());
         for table in self.shared {
-            let pinned = Arc::new(table.pinned(session).await?);
+            let pinned = Arc::new(table.statement_snapshot(session).await?);
             shared.push((table, pinned));
         }
         let mut snapshots: Vec<ManagedSnapshot> = Vec::new();
@@ -86,19 +86,19 @@ impl Named {
             let pinned = Arc::new(snapshot.table(&table).await?);
             managed.push((table, pinned));
         }
-        Ok(Pinned { shared, managed, snapshots, change: self.change.map(Arc::new) })
+        Ok(StatementSnapshots { shared, managed, snapshots, change: self.change.map(Arc::new) })
     }
 }
 
 /// The snapshots that a statement reads.
-struct Pinned {
-    shared: Vec<(SharedTableProvider, Arc<PinnedTable>)>,
-    managed: Vec<(ManagedTable, Arc<PinnedTable>)>,
+struct StatementSnapshots {
+    shared: Vec<(SharedTableProvider, Arc<StatementSnapshot>)>,
+    managed: Vec<(ManagedTable, Arc<StatementSnapshot>)>,
     snapshots: Vec<ManagedSnapshot>,
     change: Option<Arc<LogicalPlan>>,
 }
 
-impl Pinned {
+impl StatementSnapshots {
     /// Replaces the table of a node of the plan by its snapshot.
     fn apply(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         if let Some(target) = target_of(&plan) {

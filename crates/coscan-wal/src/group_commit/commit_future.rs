@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::shared::Shared;
+use super::leader::Shared;
 use crate::error::LogError;
 use crate::lsn::Lsn;
 

@@ -11,7 +11,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 
-use crate::sql::session_settings::SharedSettings;
+use crate::sql::settings::transactional::SharedSettings;
 use crate::users::User;
 
 pub(super) const TABLE: &str = "pg_settings";

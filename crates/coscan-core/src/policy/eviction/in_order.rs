@@ -2,8 +2,8 @@
 
 use crate::classes::Class;
 use crate::ids::{GroupIndex, PageId};
+use crate::policy::eviction::any_order::AnyOrderScans;
 use crate::policy::next_use::{NextUseIndex, Walk};
-use crate::policy::victims::any_order::AnyOrderScans;
 use crate::set::IndexSet;
 use crate::state::State;
 use crate::table::Table;

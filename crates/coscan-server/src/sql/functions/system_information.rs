@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::sql::catalog::UserCatalogs;
-use crate::sql::session_settings::SessionSettings;
+use crate::sql::settings::transactional::SessionSettings;
 use crate::sql::{CATALOG, SCHEMA, Session};
 use crate::users::User;
 

@@ -10,7 +10,7 @@ use datafusion::sql::parser::Statement as DataFusionStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
 use crate::queries::{ErrorKind, QueryError};
-use crate::sql::command::Command;
+use crate::sql::command_tag::Command;
 use crate::sql::errors::from_datafusion;
 use crate::sql::functions::check_aggregates;
 use crate::sql::plan_size::PlanSize;

@@ -17,7 +17,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use tokio::sync::mpsc::Sender;
 
 use super::chunk_plan::ChunkPlan;
-use super::clustering::Clustering;
+use super::joint_chunks::Clustering;
 use super::joint_rows::{JointInput, JointRows};
 use super::needed::Needed;
 use super::output::send_all;
