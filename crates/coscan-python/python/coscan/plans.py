@@ -4,6 +4,7 @@ import importlib.metadata
 import sys
 import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from coscan import _native
@@ -40,7 +41,8 @@ def run(session: _native.Session, dataframe: Any) -> Result:
 
 def _level_of_caller() -> int:
     """The `stacklevel` of the first caller outside of this package."""
-    level, frame = 1, sys._getframe(1)
+    level = 1
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "coscan":
         level, frame = level + 1, frame.f_back
     return level
