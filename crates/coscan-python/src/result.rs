@@ -12,7 +12,7 @@ use pyo3::types::{PyCapsule, PyList};
 use crate::batches::Batches;
 use crate::capsules;
 use crate::collecting::Collecting;
-use crate::errors::{from_arrow, from_engine, from_query};
+use crate::errors::{from_arrow, from_query};
 use crate::process::{OfProcess, wait};
 use crate::statement::{Kept, Statement, gone};
 use crate::stream::Reader;

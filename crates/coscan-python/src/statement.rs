@@ -83,10 +83,6 @@ impl Statement {
         Ok(statement)
     }
 
-    pub(crate) fn query(&self) -> &DataFrame {
-        &self.query
-    }
-
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
