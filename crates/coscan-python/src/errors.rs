@@ -7,7 +7,7 @@ use coscan_server::queries::{ErrorKind, QueryError};
 use coscan_server::{query_error, sqlstate};
 use datafusion::error::DataFusionError;
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
 create_exception!(coscan, Error, PyException, "Any error of coscan.");
@@ -79,6 +79,20 @@ pub(crate) fn lost_query() -> QueryError {
         ErrorKind::Cancelled,
         "the query was cut off: the interpreter exits, or a thread of the query has panicked",
     )
+}
+
+/// The error of a value that Python's types do not have, such as a year after 9999.
+pub(crate) fn outside_of_python(py: Python<'_>, error: PyErr) -> PyErr {
+    let is_value =
+        error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyOverflowError>(py);
+    if !is_value {
+        return error;
+    }
+    let text =
+        format!("Python has no such value: {}; cast it to text, or use arrow()", error.value(py));
+    let is_wrong = DataError::new_err(text);
+    is_wrong.set_cause(py, Some(error));
+    is_wrong
 }
 
 /// The exception of a statement or call that is wrong.

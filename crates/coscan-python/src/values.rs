@@ -4,11 +4,10 @@ use arrow::array::*;
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::*;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-use crate::errors::{DataError, from_arrow};
+use crate::errors::{DataError, from_arrow, outside_of_python};
 use crate::texts::texts;
 
 /// Python's types of dates, times and decimals.
@@ -74,20 +73,6 @@ pub(crate) fn rows<'py>(
     let columns = columns.map_err(|error| outside_of_python(py, error))?;
     let row = |row: usize| PyTuple::new(py, columns.iter().map(|column| &column[row]));
     (0..batch.num_rows()).map(row).collect()
-}
-
-/// The error of a value that Python's types do not have, such as a year after 9999.
-fn outside_of_python(py: Python<'_>, error: PyErr) -> PyErr {
-    let is_value =
-        error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyOverflowError>(py);
-    if !is_value {
-        return error;
-    }
-    let text =
-        format!("Python has no such value: {}; cast it to text, or use arrow()", error.value(py));
-    let is_wrong = DataError::new_err(text);
-    is_wrong.set_cause(py, Some(error));
-    is_wrong
 }
 
 /// Rows of several batches: at most `rows_max`, from `first` on.
