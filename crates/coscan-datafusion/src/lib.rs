@@ -25,7 +25,7 @@
 //! - `tables`: `CREATE EXTERNAL TABLE … STORED AS PARQUET` (`factory`, `format`) makes a [`SharedTableProvider`]
 //!   (`provider`). Its `snapshots` come from a [`SnapshotSource`] (`snapshot_source`; `listing`, `location`, `hive`),
 //!   and their files are opened (`opener`) when the table is made and refreshed. A statement sees the
-//!   newest one (`statement_snapshot`, by `statement_snapshots`), or an earlier one that it names (`time_travel`). A `replica` has the same rows in other files. Plans
+//!   newest one (`statement_snapshot`, by `snapshot_choice` and `statement_snapshots`), or an earlier one that it names (`time_travel`). A `replica` has the same rows in other files. Plans
 //!   read a `source` with `statistics` and an `order`, which is kept as long as there is memory (`cached_source`).
 //! - `managed`: tables that statements change ([`ManagedDatabase`]). `dml` makes the changes.
 //! - `datafusion_tables`: tables that DataFusion makes of Parquet files, and files that queries name (`named_files`),

@@ -2,9 +2,9 @@
 
 use coscan_core::{Action, ChunkIndex, ScanId, Time, WorkerIndex};
 
-use super::incremental_work::Walk;
 use super::message::{Message, RequestId};
 use super::state::State;
+use super::walk::Walk;
 use super::workers::{NotWaiting, Phase};
 use crate::chunks::decode_cache::SliceKey;
 use crate::error::ScanError;

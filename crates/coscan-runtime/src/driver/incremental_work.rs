@@ -1,33 +1,14 @@
 //! Work that takes too long for one hold of the lock goes in steps, which the pump makes between other work.
 
-use coscan_core::{ChunkIndex, ScanId, TableId, Time};
+use coscan_core::{ChunkIndex, ScanId, Time};
 
 use super::state::State;
+use super::walk::{STEP_CHUNKS, Walk};
 use crate::observe::events::EventKind;
-use crate::tables::registry::{FileId, STEP_SLICES};
-
-/// The number of chunks that a scan is registered for, or that are removed from it, while the lock is held once.
-pub(super) const STEP_CHUNKS: usize = 1024;
+use crate::tables::registry::STEP_SLICES;
 
 /// The number of files that are released while the lock is held once.
 const STEP_FILES: usize = 64;
-
-/// Work that goes in steps, and its progress.
-#[derive(Debug)]
-pub(super) enum Walk {
-    /// Drops the needs of a scan that has failed.
-    DropNeeds(ScanId),
-    /// Drops the needs of a scan that has ended, and then the scan.
-    EndScan(ScanId),
-    /// Releases the files of a table that is no longer held, and then the table.
-    ReleaseTable { table: TableId, files: Vec<FileId> },
-    /// Announces the needs of scans to the owners of files again, as owners may have changed.
-    AnnounceAgain,
-    /// Computes owners: for new files, and for all when the members or the choice of `auto` have changed.
-    RenewOwners,
-    /// Removes from core what is no longer held.
-    LetGo,
-}
 
 impl State {
     /// Makes a step of the first walk. Returns false if there is none.

@@ -22,7 +22,7 @@ pub(crate) struct RequestId {
 pub(crate) type PageRead = (PageId, Result<Bytes, ScanError>);
 
 /// The end of something. Plain data: no message holds a guard whose destructor posts. Each is applied in a bounded
-/// number of commands to core; what takes longer becomes a [walk](super::incremental_work::Walk).
+/// number of commands to core; what takes longer becomes a [walk](super::walk::Walk).
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Pages of a load, each read or not.

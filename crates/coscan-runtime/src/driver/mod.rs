@@ -2,17 +2,17 @@
 //!
 //! [`Driver`] is shared by everything of a manager (`handle`). `owner` defines who may change the
 //! [`State`](state::State) and how: by a call, by an offer, or by a [`Message`] in the `inbox`. `apply` has the effects
-//! of messages and of core's actions on the state, `workers` the requests of workers, and `incremental_work` what
+//! of messages and of core's actions on the state, `workers` the requests of workers, and `incremental_work` each [`Walk`](walk::Walk) that
 //! goes in steps. Decisions made under the lock are carried out after it (`effects`). The `pump` is the task that does what
 //! destructors must not do themselves.
 //!
 //! `peers` handles other servers, if there are any.
 //!
 //! Commands: on scans (`scans`), on answers to workers (`chunk_requests`, `revoke`), on pages (`pages`), on decoded
-//! columns (`decoded_slices`), on tables and files (`registration`). `reports` shows the manager, its scans, tables and
+//! columns (`slice_retirement`, `decoded_slices`), on tables and files (`registration`). `reports` shows the manager, its scans, tables and
 //! pool to observers.
 //!
-//! Memory: `reserve` finds memory to decode, `memory_requests` has the workers that wait for it,
+//! Memory: `reserve` finds memory to decode, `memory_granting` and `memory_requests` have the workers that wait for it,
 //! `reclaim` takes it from where it is needed least, and `credit` gets it from core for users who take it without the
 //! lock.
 
@@ -27,6 +27,7 @@ mod inbox;
 mod incremental_work;
 mod load_in_flight;
 mod loads;
+mod memory_granting;
 mod memory_requests;
 mod message;
 mod owner;
@@ -40,9 +41,11 @@ mod reserve;
 mod revoke;
 mod running_scan;
 mod scans;
+mod slice_retirement;
 mod state;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
+mod walk;
 mod workers;
 
 pub(crate) use handle::Driver;

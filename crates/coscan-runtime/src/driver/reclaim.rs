@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use coscan_core::MissingMemory;
 
-use super::decoded_slices::IDLE_STEP;
 use super::handle::Driver;
+use super::slice_retirement::IDLE_STEP;
 use crate::chunks::decode_cache::SliceKey;
 
 impl Driver {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use coscan_core::{ChunkIndex, Index, ScanCounts, ScanId, ScanSpec, StartScanError, Time};
 
 use super::handle::Driver;
-use super::incremental_work::STEP_CHUNKS;
 use super::running_scan::RunningScan;
 use super::state::State;
+use super::walk::STEP_CHUNKS;
 use crate::error::ScanError;
 use crate::observe::events::EventKind;
 

@@ -11,12 +11,12 @@ use coscan_core::{ActiveBufferManager, ChunkIndex, LoadId, PageId, PolicyKind, S
 
 use super::decoded_slices::DecodedSlices;
 use super::effects::Effects;
-use super::incremental_work::Walk;
 use super::load_in_flight::LoadInFlight;
 use super::memory_requests::MemoryRequests;
 use super::message::Message;
 use super::peers::Peers;
 use super::running_scan::RunningScan;
+use super::walk::Walk;
 use super::workers::Workers;
 use crate::chunks::decode_cache::DecodeCache;
 use crate::error::ScanError;

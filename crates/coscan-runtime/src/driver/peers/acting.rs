@@ -6,8 +6,8 @@ use bytes::Bytes;
 use coscan_core::{PageIndex, ScanId, Time};
 use coscan_ring::{Action, Message, NodeId, Served};
 
-use crate::driver::incremental_work::Walk;
 use crate::driver::state::State;
+use crate::driver::walk::Walk;
 use crate::peers::{ClusterReport, FileName, Outgoing, Taken};
 use crate::scans::parts::ScanParts;
 

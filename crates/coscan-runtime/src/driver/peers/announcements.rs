@@ -6,8 +6,8 @@ use std::ops::Range;
 use coscan_core::{ChunkIndex, GroupIndex, PageId, ScanId, Time};
 use coscan_ring::{FileId, NodeId, RemoteInterest};
 
-use crate::driver::incremental_work::Walk;
 use crate::driver::state::State;
+use crate::driver::walk::Walk;
 
 /// The least chunks of a scan whose needs are announced. Smaller scans are over before it would help.
 const NEED_CHUNKS_MIN: usize = 8;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use coscan_ring::{Config, NodeId};
 use tokio::runtime::Handle;
 
-use crate::driver::incremental_work::Walk;
 use crate::driver::tests::table_of_chunks;
+use crate::driver::walk::Walk;
 use crate::{
     BufferManager, CirculatingMessage, Cluster, ClusterOptions, Network, Options, Outgoing,
     OutgoingFragment, ScanRequest,
