@@ -90,7 +90,9 @@ pub(crate) fn check(given: Option<&ParamValues>, plan: &LogicalPlan) -> EngineRe
     match given {
         None if known.is_empty() => {}
         None => {
-            return plan_err!("the statement has {} parameters, and none was given", known.len());
+            let mut names: Vec<_> = known.into_iter().collect();
+            names.sort();
+            return plan_err!("no values were given for the parameters {}", names.join(", "));
         }
         Some(ParamValues::List(values)) => {
             let is_named =

@@ -191,6 +191,7 @@ async fn query(
 ) -> EngineResult<Statement> {
     let context = session.context();
     if let Some(given) = &parameters {
+        SqlSession::check_chains(text)?;
         parameters::check_kind(given, context, text)?;
     }
     let plan = match session.prepare(text).await? {

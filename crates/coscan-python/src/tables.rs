@@ -120,6 +120,7 @@ pub(crate) async fn scan(
         }
     };
     if let Some(condition) = condition {
+        Session::check_chains(condition)?;
         let condition = rows.parse_sql_expr(condition)?;
         rows = rows.filter(condition)?;
     }

@@ -86,12 +86,15 @@ class Results(WithTable):
 
     def test_statements_that_would_exhaust_the_stack_are_errors(self) -> None:
         for text in ["SELECT " + "+".join(["1"] * 100_000), " UNION ALL ".join(["SELECT 1"] * 5_000)]:
-            with self.assertRaisesRegex(coscan.SqlError, "more than"):
-                self.session.sql(text)
+            for parameters in (None, [1]):
+                with self.assertRaisesRegex(coscan.SqlError, "more than"):
+                    self.session.sql(text, parameters)
+        with self.assertRaisesRegex(coscan.SqlError, "more than"):
+            self.session.scan("numbers", ["id"], " AND ".join(["id = 1"] * 100_000))
 
     def test_forgotten_and_misplaced_parameters_are_named(self) -> None:
         for text, parameters, expected in [
-            ("SELECT $1, $2", None, "the statement has 2 parameters, and none was given"),
+            ("SELECT $1, $2", None, "no values were given for the parameters .1, .2"),
             ("SELECT ?", {"a": 1}, "`.` takes a list of values, not a dict"),
             ("SELECT $a", [1], "the parameter .a: give a dict of names"),
         ]:

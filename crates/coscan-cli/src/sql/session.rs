@@ -146,13 +146,23 @@ impl Session {
         Ok(())
     }
 
+    /// Refuses a statement or an expression whose chains would exhaust the stack of a thread that plans it.
+    ///
+    /// # Errors
+    /// If there is such a chain.
+    #[cfg_attr(not(feature = "server"), allow(clippy::unnecessary_wraps))]
+    pub fn check_chains(_sql: &str) -> EngineResult<()> {
+        #[cfg(feature = "server")]
+        coscan_server::check_chains(_sql).map_err(|error| DataFusionError::Plan(error.text))?;
+        Ok(())
+    }
+
     /// Executes a statement of coscan, or plans any other.
     ///
     /// # Errors
     /// If the statement is invalid, or fails.
     pub async fn prepare(&self, sql: &str) -> EngineResult<Prepared> {
-        #[cfg(feature = "server")]
-        coscan_server::check_chains(sql).map_err(|error| DataFusionError::Plan(error.text))?;
+        Self::check_chains(sql)?;
         if let Some(table) =
             refreshed_table(sql).map_err(|text| DataFusionError::External(text.into()))?
         {
