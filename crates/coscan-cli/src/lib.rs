@@ -83,7 +83,7 @@ enum Command {
 
 /// The stack size of each thread that plans or runs queries, in bytes. Queries are visited by recursion, with a level
 /// for each term of `a AND b AND …`. Unused stack takes no memory.
-const STACK_BYTES: usize = 64 << 20;
+pub const STACK_BYTES: usize = 64 << 20;
 
 /// Runs the command line. `arguments` are those of the process, the first of which is the name of the program. `program` is the command
 /// that runs this command line in a process of its own, without arguments: commands that start several processes need it. Reads

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
+use coscan_cli::STACK_BYTES;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
@@ -23,9 +24,6 @@ const EXIT: Duration = Duration::from_secs(1);
 
 /// The time in which a thread takes the interpreter back that is free.
 const COMES_BACK: Duration = Duration::from_millis(10);
-
-/// The stack size of a thread, in bytes, as in the command line. Unused stack takes no memory.
-const STACK_BYTES: usize = 64 << 20;
 
 /// The threads of all queries. They start with the first session, never with the import.
 struct Threads {

@@ -146,14 +146,15 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses a statement or an expression whose chains would exhaust the stack of a thread that plans it.
+    /// Refuses a statement or an expression whose chains would exhaust a stack of [`STACK_BYTES`](crate::STACK_BYTES).
     ///
     /// # Errors
     /// If there is such a chain.
     #[cfg_attr(not(feature = "server"), allow(clippy::unnecessary_wraps))]
     pub fn check_chains(_sql: &str) -> EngineResult<()> {
         #[cfg(feature = "server")]
-        coscan_server::check_chains(_sql).map_err(|error| DataFusionError::Plan(error.text))?;
+        coscan_server::check_chains(_sql, crate::STACK_BYTES)
+            .map_err(|error| DataFusionError::Plan(error.text))?;
         Ok(())
     }
 

@@ -7,16 +7,26 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::too_complex;
 use crate::queries::QueryError;
+use crate::sql::STACK_BYTES;
 
-/// The maximum number of words and signs between two commas, or the ends of parentheses, unless there are few
-/// operators. Each level of a chain has two or more, one of which is an operator.
-const TOKENS_MAX: usize = 2_000;
+/// The maximum length of chains. A level of a chain takes about as much stack as any other, so a thread with a larger stack plans longer
+/// ones.
+struct Limits {
+    /// Of words and signs between two commas, or the ends of parentheses, unless there are few operators. Each level of a chain has two
+    /// or more, one of which is an operator.
+    tokens: usize,
+    /// Of operators and keywords that count as few.
+    operators: usize,
+    /// Of SELECTs, tables in FROM, joins and set operations of a text. Each may add a level to the plan.
+    parts: usize,
+}
 
-/// The maximum number of operators and keywords that count as few.
-const OPERATORS_MAX: usize = 1_000;
-
-/// The maximum number of SELECTs, tables in FROM, joins and set operations of a text. Each may add a level to the plan.
-const PARTS_MAX: usize = 500;
+impl Limits {
+    fn of_stack(bytes: usize) -> Self {
+        let scaled = |of_a_server: usize| of_a_server * (bytes >> 20) / (STACK_BYTES >> 20);
+        Self { tokens: scaled(2_000), operators: scaled(1_000), parts: scaled(500) }
+    }
+}
 
 /// The tokens since an open parenthesis.
 #[derive(Default)]
@@ -27,8 +37,9 @@ struct Level {
     in_from: bool,
 }
 
-/// Refuses texts with chains that are too long. The parser limits the nesting of parentheses.
-pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), QueryError> {
+/// Refuses texts with chains that are too long for a stack of `stack_bytes`. The parser limits the nesting of parentheses.
+pub(super) fn check_depth(tokens: &[TokenWithSpan], stack_bytes: usize) -> Result<(), QueryError> {
+    let limits = Limits::of_stack(stack_bytes);
     let (mut levels, mut level, mut parts) = (Vec::new(), Level::default(), 0);
     let tokens = tokens.iter().map(|token| &token.token);
     let tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
@@ -63,17 +74,18 @@ pub(super) fn check_depth(tokens: &[TokenWithSpan]) -> Result<(), QueryError> {
             },
             _ => {}
         }
-        if level.tokens > TOKENS_MAX && level.operators > OPERATORS_MAX {
+        if level.tokens > limits.tokens && level.operators > limits.operators {
             return Err(too_complex(&format!(
-                "an expression has more than {OPERATORS_MAX} operators; write IN (…) instead of many ORs, or join with \
-                 VALUES"
+                "an expression has more than {} operators; write IN (…) instead of many ORs, or join with VALUES",
+                limits.operators
             )));
         }
     }
-    if parts > PARTS_MAX {
-        let text =
-            format!("there are more than {PARTS_MAX} SELECTs, tables, joins and set operations");
-        return Err(too_complex(&text));
+    if parts > limits.parts {
+        return Err(too_complex(&format!(
+            "there are more than {} SELECTs, tables, joins and set operations",
+            limits.parts
+        )));
     }
     Ok(())
 }
@@ -115,7 +127,19 @@ mod tests {
 
     fn check(text: &str) -> Result<(), QueryError> {
         let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
-        check_depth(&tokens.unwrap())
+        check_depth(&tokens.unwrap(), STACK_BYTES)
+    }
+
+    #[test]
+    fn threads_with_larger_stacks_plan_longer_chains() {
+        let chain = format!("SELECT 1{}", "+1".repeat(3_900));
+        let union = format!("SELECT 1{}", " UNION SELECT 1".repeat(900));
+        for text in [chain, union] {
+            let tokens = Tokenizer::new(&PostgreSqlDialect {}, &text).tokenize_with_location();
+            let tokens = tokens.unwrap();
+            assert!(check_depth(&tokens, STACK_BYTES).is_err());
+            assert_eq!(check_depth(&tokens, 4 * STACK_BYTES), Ok(()));
+        }
     }
 
     #[test]

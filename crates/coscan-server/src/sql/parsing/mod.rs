@@ -19,6 +19,7 @@ use datafusion_pg_catalog::pg_catalog::PG_CATALOG_TABLES;
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 
 use crate::queries::{ErrorKind, QueryError};
+use crate::sql::STACK_BYTES;
 use crate::sql::errors::{from_parser, from_tokenizer};
 use crate::sql::pg_catalog::{rewrite, with_names};
 use depth::check_depth;
@@ -36,14 +37,14 @@ pub(super) struct Parser {
     rules: PostgresCompatibilityParser,
 }
 
-/// Refuses a text whose chains of operators, or of SELECTs and joins, are so long that planning it would exhaust the stack of a thread of
-/// [`STACK_BYTES`](super::STACK_BYTES). For programs that plan statements without a server.
+/// Refuses a text whose chains of operators, or of SELECTs and joins, are so long that planning it would exhaust a stack of `stack_bytes`.
+/// For programs that plan statements without a server.
 ///
 /// # Errors
 /// If there is such a chain.
-pub fn check_chains(text: &str) -> Result<(), QueryError> {
+pub fn check_chains(text: &str, stack_bytes: usize) -> Result<(), QueryError> {
     match Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location() {
-        Ok(tokens) => check_depth(&tokens),
+        Ok(tokens) => check_depth(&tokens, stack_bytes),
         // The parser says what is wrong with it.
         Err(_) => Ok(()),
     }
@@ -57,7 +58,7 @@ impl Parser {
     pub(super) fn parse(&self, text: &str) -> Result<Vec<Statement>, QueryError> {
         let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
         let tokens = tokens.map_err(|error| from_tokenizer(&error))?;
-        check_depth(&tokens)?;
+        check_depth(&tokens, STACK_BYTES)?;
         let parsed = catch_unwind(AssertUnwindSafe(|| self.parse_tokens(tokens)));
         parsed.unwrap_or_else(|payload| match payload.downcast::<TooManySteps>() {
             Ok(_) => Err(too_complex(
