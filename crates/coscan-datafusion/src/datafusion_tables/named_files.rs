@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coscan_storage::stores::URL_LENGTH_MAX;
+use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
 use datafusion::common::TableReference;
 use datafusion::common::plan_err;
@@ -60,9 +61,22 @@ impl NamedFiles {
         let store = TableReference::bare(&url.get_url()[..Position::BeforePath]);
         let config = ListingTableConfig::new(url.with_table_ref(store));
         let Ok(config) = config.infer_options(&state).await else { return Ok(None) };
-        let config = config.infer_partitions_from_path(&state).await?.infer_schema(&state).await?;
+        let config = config.infer_partitions_from_path(&state).await?;
+        let mut config = config.infer_schema(&state).await?;
+        let is_one_file =
+            config.table_paths.iter().all(|url| !url.is_collection() && url.get_glob().is_none());
+        if !is_one_file {
+            config.file_schema = config.file_schema.map(|schema| nullable(&schema));
+        }
         Ok(Some(Arc::new(ListingTable::try_new(config)?)))
     }
+}
+
+/// Makes all columns nullable. A column that is not nullable in one file may be missing in another, where it is NULL. The engine merges
+/// schemas to one where it is not nullable, and then takes `IS NULL` to be false.
+fn nullable(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new_with_metadata(fields.collect::<Fields>(), schema.metadata().clone()))
 }
 
 #[async_trait]

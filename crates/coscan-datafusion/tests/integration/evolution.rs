@@ -9,6 +9,7 @@ use arrow::array::{
     ArrayRef, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, RecordBatch,
     StringArray,
 };
+use coscan_datafusion::enable_url_table;
 use coscan_runtime::core::PolicyKind;
 use datafusion::prelude::SessionContext;
 
@@ -175,4 +176,28 @@ async fn a_value_that_does_not_fit_the_declared_type_names_file_and_column() {
     let error = slt::run(&context, "SELECT sum(t) FROM t").await.unwrap_err().to_string();
     assert!(error.contains("column `t` of file://") && error.contains("1.parquet"), "{error}");
     assert!(error.contains("cannot be read as Int32") && error.contains("'two'"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_that_some_files_of_a_named_directory_lack_is_null_there() {
+    let data = tempfile::tempdir().unwrap();
+    let rows = [("a", numbers(&[Some(1), Some(2)]), false), ("b", numbers(&[Some(3), None]), true)];
+    let both = RecordBatch::try_from_iter_with_nullable(rows.clone()).unwrap();
+    let [_, nullable] = rows;
+    let one = RecordBatch::try_from_iter_with_nullable([nullable]).unwrap();
+    crate::support::write(&data.path().join("1.parquet"), &both, 3);
+    crate::support::write(&data.path().join("2.parquet"), &one, 3);
+    let context = enable_url_table(shared(&manager(PolicyKind::Relevance)));
+    let table = format!("'{}/'", data.path().display());
+    for (query, rows) in [
+        ("SELECT count(*) FROM t WHERE a IS NULL", "2"),
+        ("SELECT count(*) FROM t WHERE a IS NOT NULL", "2"),
+        ("SELECT count(a) FROM t", "2"),
+    ] {
+        assert_eq!(
+            run(&context, &query.replace("FROM t", &format!("FROM {table}"))).await,
+            [rows],
+            "{query}"
+        );
+    }
 }
