@@ -8,25 +8,24 @@ use pyo3::prelude::*;
 
 use crate::errors::{from_query, lost_query};
 use crate::incoming::{Incoming, Received};
+use crate::kept::Kept;
 use crate::process::OfProcess;
-use crate::statement::{Kept, Statement};
+use crate::statement::{Statement, gone};
 
 /// The rows of a result on their way into memory. Their query is cancelled when this is dropped.
 #[pyclass(frozen, module = "coscan._native")]
-pub(crate) struct Collecting(OfProcess<Inner>);
+pub(crate) struct Collecting(OfProcess<Incoming<Collected>>);
 
-struct Inner {
-    statement: Arc<Statement>,
-    rows: Incoming<Result<Kept, QueryError>>,
-}
+/// `None` if others have read the rows meanwhile.
+type Collected = Result<Option<Arc<Kept>>, QueryError>;
 
 impl Collecting {
     pub(crate) fn start(statement: &Arc<Statement>) -> PyResult<Self> {
-        let read = statement.read(None);
+        let collected = statement.collected();
         let rows = Incoming::start(|outgoing| async move {
-            outgoing.send(read.await.map(|(kept, _)| kept), 0).await;
+            outgoing.send(collected.await, 0).await;
         })?;
-        Ok(Self(OfProcess::new(Inner { statement: Arc::clone(statement), rows })))
+        Ok(Self(OfProcess::new(rows)))
     }
 }
 
@@ -34,12 +33,11 @@ impl Collecting {
 impl Collecting {
     /// The number of rows, once they are in memory. Until then returns `None`, and calls back when they may be.
     fn poll(&self, callback: Py<PyAny>) -> PyResult<Option<usize>> {
-        let Inner { statement, rows } = self.0.get()?;
-        match rows.poll(callback) {
+        match self.0.get()?.poll(callback) {
             Poll::Pending => Ok(None),
             Poll::Ready(Received::Value(kept)) => {
                 let kept = kept.map_err(|error| from_query(&error))?;
-                Ok(Some(statement.keep(kept)?.row_count()))
+                Ok(Some(kept.ok_or_else(gone)?.row_count()))
             }
             Poll::Ready(Received::End | Received::Lost) => Err(from_query(&lost_query())),
         }
@@ -47,7 +45,7 @@ impl Collecting {
 
     /// Cancels the query.
     fn cancel(&self) -> PyResult<()> {
-        self.0.get()?.rows.cancel();
+        self.0.get()?.cancel();
         Ok(())
     }
 }

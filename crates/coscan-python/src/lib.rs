@@ -11,6 +11,7 @@ mod capsules;
 mod collecting;
 mod errors;
 mod incoming;
+mod kept;
 mod parameters;
 mod plans;
 mod process;

@@ -226,7 +226,10 @@ static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn decimal(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
     let text: String = value.call_method1("__format__", ("f",))?.extract()?;
-    let digits = text.bytes().filter(u8::is_ascii_digit).count().max(1);
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    if digits == 0 {
+        return Err(DataError::new_err(format!("SQL has no Decimal {text}: give a float")));
+    }
     let scale = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let (Ok(precision @ ..=38), Ok(scale)) = (u8::try_from(digits), i8::try_from(scale)) else {
         return Err(DataError::new_err("a Decimal has at most 38 digits"));

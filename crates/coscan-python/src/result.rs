@@ -13,8 +13,9 @@ use crate::batches::Batches;
 use crate::capsules;
 use crate::collecting::Collecting;
 use crate::errors::{from_arrow, from_query};
+use crate::kept::Kept;
 use crate::process::{OfProcess, wait};
-use crate::statement::{Kept, Statement, gone};
+use crate::statement::{Statement, gone};
 use crate::stream::Reader;
 use crate::texts;
 
@@ -54,8 +55,8 @@ impl Result {
         if let Some(kept) = statement.kept() {
             return Ok(kept);
         }
-        let (kept, _) = wait(py, statement.read(None))?.map_err(|error| from_query(&error))?;
-        statement.keep(kept)
+        let kept = wait(py, statement.collected())?.map_err(|error| from_query(&error))?;
+        kept.ok_or_else(gone)
     }
 
     /// The first rows in at least one batch, and the number of rows if it is known. Keeps all rows if they are few.

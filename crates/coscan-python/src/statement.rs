@@ -4,20 +4,19 @@ use std::sync::{Arc, Mutex};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coscan_datafusion::{ScanCounters, slice_bytes};
+use coscan_datafusion::ScanCounters;
 use coscan_server::queries::{ErrorKind, QueryError};
 use coscan_server::query_error;
 use datafusion::dataframe::DataFrame;
-use datafusion::error::{DataFusionError, Result as EngineResult};
+use datafusion::error::Result as EngineResult;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::execute_stream;
-use futures::StreamExt;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use tokio_util::sync::CancellationToken;
 
 use crate::errors::{self, Error};
+use crate::kept::Kept;
 use crate::process::{lock, lock_when_free};
 use crate::stream::{Failure, Rows};
 use crate::values;
@@ -34,6 +33,8 @@ pub(crate) struct Statement {
     cancelled: CancellationToken,
     /// Held by whoever fetches.
     fetching: Mutex<()>,
+    /// Held by whoever collects.
+    collecting: tokio::sync::Mutex<()>,
 }
 
 /// What has become of the rows.
@@ -55,12 +56,6 @@ struct Fetch {
     rest: Mutex<Option<RecordBatch>>,
 }
 
-/// Rows in memory, which counts for the budget.
-pub(crate) struct Kept {
-    batches: Vec<RecordBatch>,
-    _memory: MemoryReservation,
-}
-
 impl Statement {
     pub(crate) fn new(query: DataFrame) -> Self {
         Self {
@@ -71,15 +66,15 @@ impl Statement {
             failure: Failure::default(),
             cancelled: CancellationToken::new(),
             fetching: Mutex::new(()),
+            collecting: tokio::sync::Mutex::default(),
         }
     }
 
     /// One that was executed.
     pub(crate) fn executed(query: DataFrame, batches: Vec<RecordBatch>) -> EngineResult<Self> {
-        let memory = reservation(&query);
-        batches.iter().try_for_each(|batch| memory.try_grow(slice_bytes(batch)))?;
+        let kept = Kept::executed(&query, batches)?;
         let statement = Self::new(query);
-        *lock(&statement.state) = State::Kept(Arc::new(Kept { batches, _memory: memory }), 0);
+        *lock(&statement.state) = State::Kept(Arc::new(kept), 0);
         Ok(statement)
     }
 
@@ -175,7 +170,7 @@ impl Statement {
                 State::Kept(kept, fetched) => {
                     let (kept, first) = (Arc::clone(kept), *fetched);
                     drop(state);
-                    let rows = values::rows_of(py, &kept.batches, first, rows_max)?;
+                    let rows = values::rows_of(py, kept.batches(), first, rows_max)?;
                     if let State::Kept(_, fetched) = &mut *lock(&self.state) {
                         *fetched = first + rows.len();
                     }
@@ -200,21 +195,24 @@ impl Statement {
         &self,
         rows_max: Option<usize>,
     ) -> impl Future<Output = Result<(Kept, bool), QueryError>> + Send + 'static {
-        let rows = self.execute();
-        let (memory, cancelled) = (reservation(&self.query), self.cancelled.clone());
-        let read = async move {
-            let (mut rows, mut batches, mut count) = (rows.await?, Vec::new(), 0);
-            while rows_max.is_none_or(|rows_max| count <= rows_max) {
-                let Some(batch) = rows.next().await.transpose()? else {
-                    return Ok((Kept { batches, _memory: memory }, true));
-                };
-                memory.try_grow(slice_bytes(&batch))?;
-                count += batch.num_rows();
-                batches.push(batch);
+        let (query, rows) = (self.query.clone(), self.execute());
+        let read = async move { Kept::read(&query, rows.await?, rows_max).await };
+        until_cancelled(read, self.cancelled.clone())
+    }
+
+    /// Reads all rows into memory, once if several ask at once. Returns `None` if others have read the rows meanwhile.
+    pub(crate) fn collected(
+        self: &Arc<Self>,
+    ) -> impl Future<Output = Result<Option<Arc<Kept>>, QueryError>> + Send + 'static {
+        let statement = Arc::clone(self);
+        async move {
+            let _collecting = statement.collecting.lock().await;
+            if let Some(kept) = statement.kept() {
+                return Ok(Some(kept));
             }
-            Ok::<_, DataFusionError>((Kept { batches, _memory: memory }, false))
-        };
-        until_cancelled(read, cancelled)
+            let (kept, _) = statement.read(None).await?;
+            Ok(statement.keep(kept))
+        }
     }
 
     /// The rows of `EXPLAIN`, or of `EXPLAIN ANALYZE`, which runs the statement.
@@ -227,30 +225,17 @@ impl Statement {
         until_cancelled(explained, self.cancelled.clone())
     }
 
-    /// Keeps all rows. Returns those that are kept.
-    ///
-    /// # Errors
-    /// If others have read the rows meanwhile.
-    pub(crate) fn keep(&self, kept: Kept) -> PyResult<Arc<Kept>> {
+    /// Keeps all rows. Returns those that are kept, or `None` if others have read the rows meanwhile.
+    pub(crate) fn keep(&self, kept: Kept) -> Option<Arc<Kept>> {
         let mut state = lock(&self.state);
         match &*state {
-            State::Kept(kept, _) => return Ok(Arc::clone(kept)),
-            State::Fetched(_) | State::Gone => return Err(gone()),
+            State::Kept(kept, _) => return Some(Arc::clone(kept)),
+            State::Fetched(_) | State::Gone => return None,
             State::Planned => {}
         }
         let kept = Arc::new(kept);
         *state = State::Kept(Arc::clone(&kept), 0);
-        Ok(kept)
-    }
-}
-
-impl Kept {
-    pub(crate) fn batches(&self) -> &[RecordBatch] {
-        &self.batches
-    }
-
-    pub(crate) fn row_count(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
+        Some(kept)
     }
 }
 
@@ -264,11 +249,6 @@ async fn until_cancelled<T>(
         () = cancelled.cancelled() => Err(errors::cancelled_query()),
         done = run => done.map_err(query_error),
     }
-}
-
-/// A reservation of no bytes in the session's budget.
-fn reservation(query: &DataFrame) -> MemoryReservation {
-    MemoryConsumer::new("result in Python").register(query.task_ctx().memory_pool())
 }
 
 pub(crate) fn gone() -> PyErr {

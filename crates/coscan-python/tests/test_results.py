@@ -189,8 +189,9 @@ class Results(WithTable):
                 self.session.sql(text, [100])
         mapping = types.MappingProxyType({"a": enum.IntEnum("Number", "ONE").ONE})
         self.assertEqual(self.session.sql("SELECT $a", mapping).fetchone(), (1,))
-        with self.assertRaises(coscan.DataError):
-            self.session.sql("SELECT ?", [2**64])
+        for value in (2**64, decimal.Decimal("NaN"), decimal.Decimal("-Infinity")):
+            with self.assertRaises(coscan.DataError):
+                self.session.sql("SELECT ?", [value])
         if has("numpy"):
             import numpy
 

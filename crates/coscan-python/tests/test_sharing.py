@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pathlib
+import re
 import threading
 import unittest
 import urllib.request
@@ -29,6 +30,9 @@ class Sharing(WithTable):
                 self.session.register("wrong", wrong)
         with self.assertRaises(TypeError):
             self.session.scan(5)
+        for options in (["format"], {"format": 5}):
+            with self.assertRaisesRegex(TypeError, "options"):
+                self.session.register("wrong", self.file, options)
 
     def test_rows_of_tables_count_for_the_budget(self) -> None:
         wide = f"SELECT repeat('text', 16) AS text FROM numbers WHERE id < {ROWS // 2}"
@@ -63,7 +67,31 @@ class Sharing(WithTable):
         with self.assertRaises(TypeError):
             self.session.scan("both", "id")
 
-    def test_threads_run_at_once(self) -> None:
+    def test_queries_at_once_read_each_chunk_once(self) -> None:
+        def bytes_read(explained: str) -> float:
+            found = re.findall(r"bytes_read=([\d.]+) ?([KMG]?)", explained)
+            return sum(float(number) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[unit] for number, unit in found)
+
+        def session() -> coscan.Session:
+            fresh = coscan.Session(memory=512 << 20)
+            fresh.register("numbers", self.file)
+            fresh.sql("SET coscan.share_results = false")
+            return fresh
+
+        query = "SELECT count(*), max(text) FROM numbers WHERE id % 16 = {}"
+        alone = bytes_read(session().sql(query.format(0)).explain(analyze=True))
+        self.assertGreater(alone, 0)
+        together, answers = session(), []
+        results = [together.sql(query.format(number)) for number in range(16)]
+        threads = [threading.Thread(target=lambda result=result: answers.append(result.explain(analyze=True))) for result in results]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        self.assertEqual(len(answers), 16)
+        self.assertLess(sum(map(bytes_read, answers)), 1.05 * alone)
+
+    def test_threads_answer_as_one_does(self) -> None:
         query = "SELECT key, sum(id) FROM numbers WHERE text LIKE '%7%' GROUP BY key ORDER BY key"
         expected, answers = self.session.sql(query).fetchall(), []
         threads = [threading.Thread(target=lambda: answers.append(self.session.sql(query).fetchall())) for _ in range(16)]
@@ -84,6 +112,30 @@ class Sharing(WithTable):
 
         asyncio.run(cells())
         self.assert_memory_is_freed()
+
+    def test_a_result_that_many_collect_is_executed_once(self) -> None:
+        class Counted:
+            executions = 0
+
+            def __arrow_c_stream__(counted, requested_schema: object = None) -> object:
+                counted.executions += 1
+                return self.session.sql("SELECT id FROM numbers").__arrow_c_stream__()
+
+        async def coroutines(result: coscan.Result) -> None:
+            await asyncio.gather(*(result.collect_async() for _ in range(20)))
+
+        def threads(result: coscan.Result) -> None:
+            started = [threading.Thread(target=result.collect) for _ in range(20)]
+            for thread in started:
+                thread.start()
+            for thread in started:
+                thread.join(60)
+
+        for collect in (lambda result: asyncio.run(coroutines(result)), threads):
+            rows = Counted()
+            result = coscan.Result(self.session._native.foreign(self.session.sql("SELECT id FROM numbers"), rows, ""))
+            collect(result)
+            self.assertEqual((result.row_count, rows.executions), (ROWS, 1))
 
     def test_coroutines_stream(self) -> None:
         async def count() -> int:
@@ -213,7 +265,11 @@ class Sharing(WithTable):
         self.assertEqual((repr(server), server.is_running), ("<coscan.Server: stopped>", False))
         with self.assertRaises(OSError):
             urllib.request.urlopen(f"http://{server.http}/")
-        for wrong, error in [({"postgres": "nowhere"}, ValueError), ({"postgres": "0.0.0.0:0"}, coscan.Error)]:
+        for wrong, error in [
+            ({"postgres": "nowhere"}, ValueError),
+            ({"http": ""}, ValueError),
+            ({"postgres": "0.0.0.0:0"}, coscan.Error),
+        ]:
             with self.assertRaises(error):
                 self.session.serve(**wrong)
         with coscan.Session() as closed:

@@ -23,6 +23,12 @@ def _locations(data: object) -> "list[str] | None":
     return None
 
 
+def _options(options: object) -> list[tuple[str, str]]:
+    if not isinstance(options, Mapping) or not all(isinstance(text, str) for item in options.items() for text in item):
+        raise TypeError("options are a dict of texts, by the names of options")
+    return list(options.items())
+
+
 def _path(file: "str | os.PathLike[str] | None") -> "str | None":
     return None if file is None else os.fspath(file)
 
@@ -108,7 +114,7 @@ class Session:
         """
         locations = _locations(data)
         if locations is not None:
-            self._native.register_files(name, locations, list((options or {}).items()))
+            self._native.register_files(name, locations, [] if options is None else _options(options))
         elif options:
             raise TypeError("options apply to files, not to Arrow data")
         elif isinstance(data, Result):
@@ -158,7 +164,7 @@ class Session:
 
         Raises `ValueError` for an address that is none, and `Error` if it is in use.
         """
-        if config is None and not (postgres or flight or http):
+        if config is None and postgres is flight is http is None:
             postgres = http = "127.0.0.1:0"
         server = Server(self._native.serve(_path(config), _path(users_file), postgres, flight, http))
         self._servers = [*(server for server in self._servers if server.is_running), server]
