@@ -20,7 +20,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use crate::results::{from_results_of, sharing};
 use crate::support::{
-    Seeded, assert_all_frees, create, manager, plain, plan, run, set_partitions, shared, write,
+    Seeded, assert_all_frees, create, manager, plain, plan, range_of, run, set_partitions, shared,
+    write,
 };
 
 const ZONES: [&str; 2] = ["+00:00", "+05:30"];
@@ -210,10 +211,9 @@ async fn random_queries_at_once_give_the_rows_of_the_engine() {
     for context in &contexts {
         run(context, "SET coscan.refresh_interval = '0s'").await;
     }
-    // Twelve queries each.
-    let seeds = std::env::var("COSCAN_RESULT_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    // A seed is for twelve queries.
     let (mut from_results, mut failed) = (0, 0);
-    for seed in 0..seeds.unwrap_or(40_u64) {
+    for seed in range_of("COSCAN_RESULT_SEEDS", 0..40) {
         let mut random = Seeded::new(seed);
         if seed > 0 && seed.is_multiple_of(ROUNDS_PER_FILE) {
             replace_file(data.path(), seed);

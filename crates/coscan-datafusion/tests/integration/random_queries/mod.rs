@@ -16,11 +16,13 @@ use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt, stream};
 
-use crate::support::Seeded;
+use crate::support::{Seeded, range_of};
 use answers::Answer;
 use query::{Generator, Query};
 use settings::{Sessions, Settings};
 
+/// Says which queries run.
+const VARIABLE: &str = "COSCAN_RANDOM_QUERIES";
 const USUAL: Range<u64> = 0..150;
 const USUAL_OF_CHANGED_TABLES: Range<u64> = 0..50;
 /// The minimum number of queries of which most must be comparable.
@@ -84,24 +86,15 @@ fn first(answer: &Answer) -> &[Vec<String>] {
     &answer.rows[..answer.rows.len().min(20)]
 }
 
-/// The numbers of the queries to run.
-fn numbers(usual: Range<u64>) -> Range<u64> {
-    let Ok(asked) = std::env::var("COSCAN_RANDOM_QUERIES") else { return usual };
-    let parsed = asked
-        .split_once("..")
-        .and_then(|(first, end)| Some(first.parse::<u64>().ok()?..end.parse::<u64>().ok()?));
-    parsed.unwrap_or_else(|| panic!("COSCAN_RANDOM_QUERIES={asked} is not a range such as 0..300"))
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn random_queries_have_the_rows_of_plain_datafusion() {
-    check(numbers(USUAL), false).await;
+    check(range_of(VARIABLE, USUAL), false).await;
 }
 
 /// As above, of tables of a database in which rows were changed. Plain DataFusion has the same rows without changes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn random_queries_of_changed_tables_have_the_rows_of_plain_datafusion() {
-    check(numbers(USUAL_OF_CHANGED_TABLES), true).await;
+    check(range_of(VARIABLE, USUAL_OF_CHANGED_TABLES), true).await;
 }
 
 /// Runs the queries, on tables of files or on changed ones.

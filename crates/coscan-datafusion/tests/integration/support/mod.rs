@@ -3,6 +3,7 @@
 pub(crate) mod one_by_one;
 pub(crate) mod slt;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub(crate) const TABLE_OPTIONS: FileOptions =
     FileOptions { chunk_rows: CHUNK_ROWS, layout: PageLayout::Column, types: ColumnTypes::USUAL };
 
 /// Writes `id` (0 to `rows`), `key` (`id % 10`), `value` (a half of `id`) and `text`, a row group a chunk.
-pub(crate) fn write_numbers(path: &Path, ids: std::ops::Range<i64>) {
+pub(crate) fn write_numbers(path: &Path, ids: Range<i64>) {
     write(path, &numbers(ids), CHUNK_ROWS as usize);
 }
 
@@ -45,7 +46,7 @@ pub(crate) fn numbers_directory(rows: i64) -> TempDir {
 }
 
 /// The rows of [`write_numbers`].
-pub(crate) fn numbers(ids: std::ops::Range<i64>) -> RecordBatch {
+pub(crate) fn numbers(ids: Range<i64>) -> RecordBatch {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(ids.clone().collect::<Int64Array>())),
         ("key", Arc::new(ids.clone().map(|id| id % 10).collect::<Int64Array>())),
@@ -226,6 +227,15 @@ pub(crate) fn partitions(plan: &Arc<dyn ExecutionPlan>) -> usize {
 /// A metric of EXPLAIN ANALYZE, summed over partitions.
 pub(crate) fn metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     plan.metrics().unwrap().sum_by_name(name).unwrap_or_else(|| panic!("no {name}")).as_usize()
+}
+
+/// The numbers of what is to be tried: those of an environment variable such as `0..300`, if it is set.
+pub(crate) fn range_of(variable: &str, usual: Range<u64>) -> Range<u64> {
+    let Ok(asked) = std::env::var(variable) else { return usual };
+    let parsed = asked
+        .split_once("..")
+        .and_then(|(first, end)| Some(first.parse::<u64>().ok()?..end.parse::<u64>().ok()?));
+    parsed.unwrap_or_else(|| panic!("{variable}={asked} is not a range such as 0..300"))
 }
 
 /// Numbers that look random and are the same in every run.
