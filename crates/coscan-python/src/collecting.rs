@@ -3,21 +3,17 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use coscan_server::queries::QueryError;
 use pyo3::prelude::*;
 
 use crate::errors::{from_query, lost_query};
 use crate::incoming::{Incoming, Received};
-use crate::kept::Kept;
 use crate::process::OfProcess;
-use crate::statement::{Statement, gone};
+use crate::statement::{Collected, Statement, gone};
 
-/// The rows of a result on their way into memory. Their query is cancelled when this is dropped.
+/// The rows of a result on their way into memory. Their query is cancelled when this is dropped, unless others
+/// collect them, too.
 #[pyclass(frozen, module = "coscan._native")]
 pub(crate) struct Collecting(OfProcess<Incoming<Collected>>);
-
-/// `None` if others have read the rows meanwhile.
-type Collected = Result<Option<Arc<Kept>>, QueryError>;
 
 impl Collecting {
     pub(crate) fn start(statement: &Arc<Statement>) -> PyResult<Self> {
@@ -43,7 +39,7 @@ impl Collecting {
         }
     }
 
-    /// Cancels the query.
+    /// Cancels the query, unless others collect its rows, too.
     fn cancel(&self) -> PyResult<()> {
         self.0.get()?.cancel();
         Ok(())

@@ -11,6 +11,8 @@ use datafusion::dataframe::DataFrame;
 use datafusion::error::Result as EngineResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::execute_stream;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared, WeakShared};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use tokio_util::sync::CancellationToken;
@@ -33,9 +35,12 @@ pub(crate) struct Statement {
     cancelled: CancellationToken,
     /// Held by whoever fetches.
     fetching: Mutex<()>,
-    /// Held by whoever collects.
-    collecting: tokio::sync::Mutex<()>,
+    /// What those wait for who collect.
+    collecting: Mutex<Option<WeakShared<BoxFuture<'static, Collected>>>>,
 }
+
+/// All rows, or `None` if others have read them.
+pub(crate) type Collected = Result<Option<Arc<Kept>>, QueryError>;
 
 /// What has become of the rows.
 enum State {
@@ -66,7 +71,7 @@ impl Statement {
             failure: Failure::default(),
             cancelled: CancellationToken::new(),
             fetching: Mutex::new(()),
-            collecting: tokio::sync::Mutex::default(),
+            collecting: Mutex::default(),
         }
     }
 
@@ -200,19 +205,27 @@ impl Statement {
         until_cancelled(read, self.cancelled.clone())
     }
 
-    /// Reads all rows into memory, once if several ask at once. Returns `None` if others have read the rows meanwhile.
-    pub(crate) fn collected(
-        self: &Arc<Self>,
-    ) -> impl Future<Output = Result<Option<Arc<Kept>>, QueryError>> + Send + 'static {
+    /// Reads all rows into memory, once for all who ask meanwhile. Stops when all of them have dropped this. Gives `None` if others have
+    /// read the rows.
+    pub(crate) fn collected(self: &Arc<Self>) -> Shared<BoxFuture<'static, Collected>> {
+        let mut collecting = lock(&self.collecting);
+        if let Some(running) = collecting.as_ref().and_then(WeakShared::upgrade) {
+            return running;
+        }
         let statement = Arc::clone(self);
-        async move {
-            let _collecting = statement.collecting.lock().await;
+        let collect = async move {
             if let Some(kept) = statement.kept() {
                 return Ok(Some(kept));
             }
+            if statement.is_gone() {
+                return Ok(None);
+            }
             let (kept, _) = statement.read(None).await?;
             Ok(statement.keep(kept))
-        }
+        };
+        let collect = collect.boxed().shared();
+        *collecting = collect.downgrade();
+        collect
     }
 
     /// The rows of `EXPLAIN`, or of `EXPLAIN ANALYZE`, which runs the statement.

@@ -7,10 +7,25 @@ import re
 import threading
 import unittest
 import urllib.request
+from collections.abc import Callable
 
 import coscan
 
 from common import ENDLESS, ROWS, WithTable, has
+
+
+class Counted:
+    """The rows of a query, which counts its executions, and waits before them."""
+
+    def __init__(self, query: "Callable[[], coscan.Result]") -> None:
+        self.query = query
+        self.executions = 0
+        self.may_start = threading.Event()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        self.executions += 1
+        self.may_start.wait(60)
+        return self.query().__arrow_c_stream__()
 
 
 class Sharing(WithTable):
@@ -113,29 +128,42 @@ class Sharing(WithTable):
         asyncio.run(cells())
         self.assert_memory_is_freed()
 
-    def test_a_result_that_many_collect_is_executed_once(self) -> None:
-        class Counted:
-            executions = 0
+    def test_a_result_that_threads_collect_is_executed_once(self) -> None:
+        rows, result = self.counted("SELECT id FROM numbers")
+        threads = [threading.Thread(target=result.collect) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        rows.may_start.set()
+        for thread in threads:
+            thread.join(60)
+        self.assertEqual((result.row_count, rows.executions), (ROWS, 1))
 
-            def __arrow_c_stream__(counted, requested_schema: object = None) -> object:
-                counted.executions += 1
-                return self.session.sql("SELECT id FROM numbers").__arrow_c_stream__()
+    def test_a_result_that_coroutines_collect_is_executed_once(self) -> None:
+        async def collect(rows: Counted, result: coscan.Result, cancelled: int) -> "list[coscan.Result | BaseException]":
+            tasks = [asyncio.create_task(result.collect_async()) for _ in range(20)]
+            await asyncio.sleep(0)  # All of them wait.
+            for task in tasks[:cancelled]:
+                task.cancel()
+            await asyncio.sleep(0)
+            rows.may_start.set()
+            return await asyncio.gather(*tasks, return_exceptions=True)
 
-        async def coroutines(result: coscan.Result) -> None:
-            await asyncio.gather(*(result.collect_async() for _ in range(20)))
-
-        def threads(result: coscan.Result) -> None:
-            started = [threading.Thread(target=result.collect) for _ in range(20)]
-            for thread in started:
-                thread.start()
-            for thread in started:
-                thread.join(60)
-
-        for collect in (lambda result: asyncio.run(coroutines(result)), threads):
-            rows = Counted()
-            result = coscan.Result(self.session._native.foreign(self.session.sql("SELECT id FROM numbers"), rows, ""))
-            collect(result)
+        for cancelled in (0, 1, 19):
+            rows, result = self.counted("SELECT id FROM numbers")
+            outcomes = asyncio.run(collect(rows, result, cancelled))
+            self.assertEqual([type(outcome) for outcome in outcomes[:cancelled]], [asyncio.CancelledError] * cancelled)
+            self.assertEqual(outcomes[cancelled:], [result] * (20 - cancelled))
             self.assertEqual((result.row_count, rows.executions), (ROWS, 1))
+        rows, result = self.counted("SELECT 1 / (id - id) AS id FROM numbers")
+        outcomes = asyncio.run(collect(rows, result, 0))
+        self.assertTrue(all(isinstance(outcome, coscan.Error) for outcome in outcomes))
+        self.assertEqual(rows.executions, 1)
+        del outcomes, result
+        self.assert_memory_is_freed()
+
+    def counted(self, query: str) -> "tuple[Counted, coscan.Result]":
+        rows = Counted(lambda: self.session.sql(query))
+        return rows, coscan.Result(self.session._native.foreign(self.session.sql(query), rows, ""))
 
     def test_coroutines_stream(self) -> None:
         async def count() -> int:
