@@ -52,12 +52,20 @@ def what_results_give(times: list[Figure]) -> list[str]:
         "Queries take results of each other if they have the same aggregates, keys and conditions, up to a range of "
         "the key by which the rows are ordered. **If your queries are all different, expect the figures of "
         f"{NO_RESULTS}.** With shared results, {len(gains)} of {len(measured)} times are more than {percent(EQUAL)} "
-        f"lower and {len(losses)} are higher, in each round; the others differ by less, or by what rounds differ by.")]
+        f"lower and {len(losses)} are higher{rounds_say(measured)}.")]
     if gains:
         lines += ["", "Lower with shared results:", "", *(line(figure, "coscan", NO_RESULTS) for figure in gains)]
     if losses:
         lines += ["", "Lower without:", "", *(line(figure, NO_RESULTS) for figure in losses)]
     return lines
+
+
+def rounds_say(measured: list[Figure]) -> str:
+    """What several rounds tell of such differences, and one does not."""
+    rounds = max((len(values) for figure in measured for values in figure.values.values()), default=0)
+    if rounds > 1:
+        return ", in each round; the others differ by less, or by what rounds differ by"
+    return ". They are of one round, in which differences of up to 15 % may be those of the machine"
 
 
 def where_others_win(times: list[Figure], others: list[Figure], queries: list[Figure], engines: list[str]) -> list[str]:

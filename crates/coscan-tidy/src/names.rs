@@ -6,8 +6,8 @@ use crate::markdown::{code, headings, prose};
 /// Ends of names that stand for files of this project, if they are in backticks.
 const ENDS: [&str; 2] = [".rs", ".md"];
 
-/// Pages about what was, which name files that were; and the examples of this crate.
-const LEFT_OUT: [&str; 3] = ["CHANGELOG.md", "docs/decisions/", "crates/coscan-tidy/"];
+/// The history, which names files that were; and the examples of this crate.
+const LEFT_OUT: [&str; 2] = ["CHANGELOG.md", "crates/coscan-tidy/"];
 
 /// Files of others that comments cite.
 const OF_OTHERS: [&str; 2] = ["BloomFilter.md", "doc/specs/thrift-compact-protocol.md"];
