@@ -41,6 +41,8 @@
 //!   (`in_order_tasks`). Aggregations share results (`shared_aggregates`), consumers of a common subplan its rows
 //!   (`common_subplans`). Small queries stay in one task (`remove_repartition`). Answers from statistics check their files
 //!   (`unchanged_files`).
+//! - `filtering`, `aggregating`, `decimals`: filters, first stages of aggregations and arithmetic of decimals that are cheaper than the
+//!   engine's.
 //! - `chunkwise`: operators that start a plan anew for each chunk that a scan is handed. What they and the operators of
 //!   some rules have in common is `operator`.
 //! - `shared_results`: what several queries compute of a chunk is computed once.
@@ -52,6 +54,7 @@
 //!   `row_filter` if the session pushes filters down. A few first rows are read by `first_pages`. EXPLAIN ANALYZE shows
 //!   `metrics`, from which `progress` is made.
 
+mod aggregating;
 mod batch_bytes;
 mod chunkwise;
 mod common_subplans;

@@ -10,6 +10,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionContext;
 
+use crate::aggregating::CHEAPER_AGGREGATES;
 use crate::datafusion_tables::planner::SharingPlanner;
 use crate::dml::rewrite::RewriteDml;
 use crate::filtering::CHEAPER_FILTERS;
@@ -46,7 +47,8 @@ const BEFORE: [(&str, Rule); 4] = [
 ];
 
 /// The rules that run after all others.
-const LAST: [Rule; 4] = [REMOVE_REPARTITION, CHEAPER_FILTERS, SHARED_AGGREGATES, COMMON_SUBPLANS];
+const LAST: [Rule; 5] =
+    [REMOVE_REPARTITION, CHEAPER_FILTERS, SHARED_AGGREGATES, COMMON_SUBPLANS, CHEAPER_AGGREGATES];
 
 /// The file type in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";

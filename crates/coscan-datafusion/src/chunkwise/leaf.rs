@@ -36,6 +36,11 @@ impl LeafExec {
         Self { table: None, properties, rows: Mutex::default() }
     }
 
+    /// Creates a leaf for rows that come once.
+    pub(crate) fn of_rows(schema: SchemaRef, rows: SendableRecordBatchStream) -> Self {
+        Self::collected(schema).with_rows(rows)
+    }
+
     pub(super) fn is_collected(&self) -> bool {
         self.table.is_none()
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionConfig;
 
+use crate::aggregating::CHEAPER_AGGREGATES;
 use crate::filtering::CHEAPER_FILTERS;
 use crate::optimizer::clustered_joins::CLUSTERED_JOINS;
 use crate::optimizer::common_subplans::COMMON_SUBPLANS;
@@ -17,7 +18,8 @@ use crate::optimizer::shared_aggregates::SHARED_AGGREGATES;
 
 /// The rules whose operators start plans anew for each chunk, change the number of tasks, or have no form in which they
 /// can be sent.
-const NOT_FOR_WORKERS: [Rule; 8] = [
+const NOT_FOR_WORKERS: [Rule; 9] = [
+    CHEAPER_AGGREGATES,
     CHEAPER_FILTERS,
     CLUSTERED_JOINS,
     COMMON_SUBPLANS,

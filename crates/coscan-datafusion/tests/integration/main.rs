@@ -1,6 +1,7 @@
 //! SQL through coscan compared with plain DataFusion: the rows, plans, sessions and stores.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod aggregates;
 mod as_plain;
 mod bloom_filters;
 mod breaker;

@@ -46,6 +46,11 @@ fn varied(rows: usize, seed: u64) -> RecordBatch {
     let texts: StringArray = (0..rows)
         .map(|row| nullable(row).then(|| format!("a text of some length {}", row % 5)))
         .collect();
+    // Short but for few.
+    let key = |row: usize| {
+        if row % 293 == 292 { "longer than others".to_owned() } else { format!("k{}", row % 4) }
+    };
+    let keys: StringArray = (0..rows).map(|row| nullable(row).then(|| key(row))).collect();
     let wide: Decimal128Array =
         (0..rows).map(|row| nullable(row).then(|| i128::from(number(row)) << (row % 60))).collect();
     let local: TimestampMicrosecondArray =
@@ -55,6 +60,7 @@ fn varied(rows: usize, seed: u64) -> RecordBatch {
         ("n", Arc::new(ints), true),
         ("f", Arc::new(float), true),
         ("t", Arc::new(texts), true),
+        ("k", Arc::new(keys), true),
         ("d", Arc::new(wide.with_precision_and_scale(30, 3).unwrap()), true),
         ("s", Arc::new(local.clone()), true),
         ("z", Arc::new(local.with_timezone("+00:00")), true),
@@ -109,6 +115,10 @@ fn random_aggregation(random: &mut Seeded) -> String {
     ];
     let groups = [
         "t",
+        "k",
+        "k, n % 3",
+        "t, k",
+        "date_trunc('day', z), k",
         "n % 3",
         "f",
         "f > 1",
@@ -221,6 +231,8 @@ async fn random_queries_at_once_give_the_rows_of_the_engine() {
         }
         for context in &contexts {
             set_partitions(context, 1 + random.below(4) as usize).await;
+            let batch_rows = [8_192, 16][random.below(2) as usize];
+            run(context, &format!("SET datafusion.execution.batch_size = {batch_rows}")).await;
         }
         let mut queries: Vec<_> = (0..3).map(|_| random_aggregation(&mut random)).collect();
         queries.push(random_other(&mut random));
