@@ -71,7 +71,7 @@ impl CoscanOptions {
     /// - URLs without a store in the session are resolved in coscan's stores.
     /// - An optimizer rule keeps small queries in one task; filters and arithmetic of decimals become cheaper.
     /// - Some wrong answers of the engine are corrected, whatever tables a query reads: filters on one of several
-    ///   columns of the same name, and grouping sets of ordered tables. DELETE and UPDATE are refused where the engine
+    ///   columns of the same name, grouping sets of ordered tables, and minima and maxima of expressions. DELETE and UPDATE are refused where the engine
     ///   would lose their WHERE.
     /// - `SET coscan.weight` sets the weight of the session's queries, `SET coscan.sharing` whether they share reads
     ///   ([`SessionSettings`](crate::SessionSettings)).

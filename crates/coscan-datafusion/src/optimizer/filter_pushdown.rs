@@ -4,6 +4,8 @@
 //! and `b.id` above a join, they take the first. Rows are then lost by the wrong filter, whatever tables the plan reads
 //! ([an answer that this makes wrong](https://github.com/apache/datafusion/issues/25296)). Versions after 55.2 look
 //! columns up by position ([how](https://github.com/apache/datafusion/pull/25259)), which makes this rule superfluous.
+//!
+//! Aggregations that would lose rows by their own dynamic filter do not get it.
 
 use std::sync::Arc;
 
@@ -55,12 +57,14 @@ fn push_down(
     let mut results = vec![Vec::new(); filters.len()];
     let mut own_results = Vec::new();
     let mut inputs = Vec::new();
+    let is_sound = has_sound_filter(plan);
     for ((input, from_above), own) in plan.children().into_iter().zip(from_above).zip(own) {
         let wanted = from_above.iter().map(|filter| match filter.discriminant {
             PushedDown::Yes => Some(&filter.predicate),
             PushedDown::No => None,
         });
-        let offered: Vec<_> = own.iter().map(Some).chain(wanted).collect();
+        let of_plan = own.iter().map(|filter| is_sound.then_some(filter));
+        let offered: Vec<_> = of_plan.chain(wanted).collect();
         let (input, pushed) = push_into(input, &offered, phase, config)?;
         inputs.push(input);
         let (of_own, of_above) = pushed.split_at(own.len());
@@ -80,6 +84,16 @@ fn push_down(
         pushed.updated_node = Some(replaced);
     }
     Ok(pushed)
+}
+
+/// Whether the rows that an operator's own filter leaves out are of no use to it. The dynamic filter of an aggregation without groups
+/// is made of each `min(column)` and `max(column)`. The engine leaves `max(column + 1)` beside them out, which then misses rows.
+fn has_sound_filter(plan: &Plan) -> bool {
+    let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else { return true };
+    aggregate.aggr_expr().iter().all(|function| {
+        let arguments = function.expressions();
+        arguments.len() == 1 && arguments[0].is::<Column>()
+    })
 }
 
 /// Pushes filters into an operator, except those that must not be pushed. Returns the operator, and which of the

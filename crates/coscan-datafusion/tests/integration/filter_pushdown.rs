@@ -1,11 +1,14 @@
 //! Filters on one of several columns of the same name filter that column: in shared tables, and in those that the engine
 //! reads itself.
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use coscan_runtime::core::PolicyKind;
 use datafusion::prelude::SessionContext;
 use tempfile::TempDir;
 
-use crate::support::{create, manager, run, shared};
+use crate::support::{create, explain, manager, run, shared, write};
 
 /// Tables with columns of the same name.
 const TABLES: [(&str, &str); 8] = [
@@ -118,6 +121,25 @@ async fn filters_whose_columns_are_found_are_pushed_down_as_before() {
     let context = shared(&manager(PolicyKind::Relevance));
     let _data = tables(&context).await;
     let sql = "EXPLAIN SELECT o.amount FROM orders o JOIN payments p ON o.id = p.id ORDER BY o.amount LIMIT 1";
-    let text = crate::support::explain(&context, sql).await;
+    let text = explain(&context, sql).await;
     assert_eq!(text.matches("DynamicFilter").count(), 2, "of the top-k, and of the join:\n{text}");
+}
+
+#[tokio::test]
+async fn minima_and_maxima_of_expressions_miss_no_rows() {
+    let context = shared(&manager(PolicyKind::Relevance));
+    let data = tempfile::tempdir().unwrap();
+    let keys = || Arc::new((0..2_000).collect::<Int64Array>()) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([("k", keys()), ("v", keys())]).unwrap();
+    write(&data.path().join("t.parquet"), &batch, 100);
+    create(&context, "numbers", data.path()).await;
+    for (sql, row, filters) in [
+        ("SELECT min(k), max(v + 0) FROM numbers", "0 1999", 0),
+        ("SELECT max(-k), min(k) FROM numbers WHERE v > 5", "-6 6", 0),
+        ("SELECT min(k), max(v) FROM numbers WHERE v > 5", "6 1999", 1),
+    ] {
+        let plan = explain(&context, &format!("EXPLAIN {sql}")).await;
+        assert_eq!(plan.matches("DynamicFilter").count(), filters, "{sql}:\n{plan}");
+        assert_eq!(run(&context, sql).await, [row], "{sql}");
+    }
 }
