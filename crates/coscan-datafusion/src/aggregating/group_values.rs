@@ -30,7 +30,7 @@ const NULL: u128 = u128::MAX;
 pub(super) fn is_supported(key: &DataType) -> bool {
     match key {
         DataType::Utf8View => true,
-        // Values of several forms are equal: zeros, NaN, a month and thirty days.
+        // Equal values may differ in their bits, as zeros do.
         DataType::Float16 | DataType::Float32 | DataType::Float64 | DataType::Interval(_) => false,
         _ => matches!(key.primitive_width(), Some(1 | 2 | 4 | 8)),
     }
