@@ -55,8 +55,8 @@ impl ActiveBufferManager {
         }
     }
 
-    /// Scans with a waiting worker and a chunk for it: those that have waited longest, those that need least, and those
-    /// that can use the most decoded columns.
+    /// Scans with a waiting worker and a chunk for it: those that have waited longest, those that need least, and those with the
+    /// largest part of a chunk decoded.
     fn ready(&self) -> Vec<ScanId> {
         let ready = &self.state.scan_index.ready;
         let waited = ready.by_ticket.iter().map(|&(_, id)| id).take(CANDIDATES_MAX);
@@ -133,6 +133,7 @@ impl ActiveBufferManager {
             let found = matches!(*worker, Worker::Waiting { since, .. } if since == now);
             *worker = Worker::Busy { chunk, since: now, found, pinned: true, active };
             scan.rate.delivered(now, rows);
+            scan.handed_at = Some(now);
             scan.report.chunks_delivered += 1;
         });
         self.state.begin_work(id, chunk);

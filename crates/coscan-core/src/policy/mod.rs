@@ -20,6 +20,7 @@ mod relevance_2007;
 mod reuse;
 mod scoring;
 mod sequence;
+mod work;
 
 use std::collections::BTreeSet;
 use std::fmt;

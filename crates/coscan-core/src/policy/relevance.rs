@@ -19,6 +19,7 @@ use crate::policy::ranking::Score;
 use crate::policy::relevance_2007::Relevance2007;
 use crate::policy::reuse::ReuseEstimator;
 use crate::policy::scoring::{LoadRelevance, Scores, helped_by, plan, waited_loads};
+use crate::policy::work::Work;
 use crate::policy::{Attempt, EvictionRequest, LoadPlan, Policy, Strictness};
 use crate::scan::{PriorityBounds, Scan};
 use crate::set::IndexSet;
@@ -32,13 +33,9 @@ const NON_STARVED_WEIGHT: f64 = 0.01;
 /// so its reads are of no use to those behind it.
 const NEARLY_DONE_DIVISOR: usize = 4;
 
-/// The least number of chunks that a scan counts as having left, however long it has waited: less than one, so that
-/// waiting counts for a scan of one chunk, and more than none, so that the time for a chunk still decides.
-const CHUNKS_LEFT_MIN: f64 = 0.5;
-
-/// The weight of ready chunks: a scan whose chunks are all ready ranks as if it had a hundredth of its work left. They
-/// count in percent of the scan, so that the size of chunks makes no difference.
-const READY_PERCENT: f64 = 100.0;
+/// The turns of its own that a scan waits, at most, while scans with more decoded go first. Decoded columns may be kept for long:
+/// without a bound it would wait as long as such scans keep coming.
+const TURNS_WAITED_MAX: f64 = 2.0;
 
 /// Decoded chunks that a decision looks at: the bound on its cost.
 const DECODED_MAX: usize = 256;
@@ -116,37 +113,6 @@ fn choose_ahead<'a>(state: &'a State, attempt: &Attempt<'_>) -> Option<&'a Scan>
     let may_load =
         starving.filter(|scan| attempt.slots.admit_ahead(scan) && scan.loadable().next().is_some());
     may_load.min_by_key(|scan| (scan.arriving(), scan.id()))
-}
-
-/// The current speed of processing.
-struct Work {
-    /// Average nanoseconds for a chunk: the estimate for a scan that has processed none yet.
-    chunk_ns: f64,
-    /// Nanoseconds between two deliveries: the time until a worker is done with a chunk, or that of a load if it is
-    /// longer. Loads alone say nothing where everything is in the pool.
-    turn_ns: f64,
-}
-
-impl Work {
-    fn of(state: &State) -> Self {
-        let chunk_ns = state.average_chunk_ns().unwrap_or(1.0);
-        let active = state.active_workers().max(1) as f64;
-        let load_ns = state.load_ns().unwrap_or(0) as f64;
-        Self { chunk_ns, turn_ns: load_ns.max(chunk_ns / active) }
-    }
-
-    /// Nanoseconds of work that a scan has left, divided by one plus the percentage of it that is ready: data in the pool
-    /// should be used before it is evicted. Waiting takes off a chunk for each turn that would have been the scan's.
-    fn left(&self, state: &State, scan: &Scan) -> f64 {
-        let waited_ns = scan.waiting_since().map_or(0, |since| state.now().since(since));
-        let waited_turns = waited_ns as f64 / self.turn_ns / state.scan_count() as f64;
-        let weight = f64::from(scan.weight());
-        let needed = scan.needed().len() as f64;
-        let left = (needed - weight * waited_turns).max(CHUNKS_LEFT_MIN);
-        let chunk_ns = scan.chunk_ns().map_or(self.chunk_ns, |ns| ns as f64);
-        let ready_part = (scan.ready_chunks() as f64 / (needed + 1.0)).min(1.0);
-        left * chunk_ns / weight / (1.0 + READY_PERCENT * ready_part)
-    }
 }
 
 /// The deliverable chunk with the most decoded column groups; among equals, one on which no scan of the same computation
@@ -271,14 +237,17 @@ impl Policy for Relevance {
         true
     }
 
-    /// The scan that can use most decoded columns, so that scans meet at a chunk while it is in the processors' caches;
-    /// then the one with least work left.
+    /// The scan that has the largest part of a chunk decoded, so that scans meet at a chunk while it is in the processors' caches;
+    /// then the one with least work left. Where any columns are decoded, a scan that has waited for [`TURNS_WAITED_MAX`] goes first.
     fn prefer_worker(&self, state: &State, ready: &[ScanId]) -> usize {
         let work = Work::of(state);
+        let scan = |position: usize| state.scan(ready[position]).expect("a waiting scan runs");
+        let is_decoded = (0..ready.len()).any(|position| scan(position).decoded_percent() > 0);
         let rank = |&position: &usize| {
-            let scan = state.scan(ready[position]).expect("a waiting scan runs");
-            let left = Score(work.left(state, scan));
-            (Reverse(scan.most_decoded()), left)
+            let scan = scan(position);
+            let turns = work.turns(state, scan, scan.turn_since());
+            let waited = (is_decoded && turns >= TURNS_WAITED_MAX).then_some(Score(turns));
+            (Reverse(waited), Reverse(scan.decoded_percent()), Score(work.left(state, scan)))
         };
         (0..ready.len()).min_by_key(rank).unwrap_or(0)
     }

@@ -20,7 +20,7 @@ pub(crate) struct IndexKeys {
     pub(crate) spare_chunks: Option<usize>,
     pub(crate) needs_load: bool,
     pub(crate) needs_nearby_load: bool,
-    pub(crate) most_decoded: usize,
+    pub(crate) decoded_percent: usize,
     pub(crate) busy_workers: usize,
     pub(crate) active_workers: usize,
     /// When the active worker that began its chunk first began it.
@@ -41,12 +41,17 @@ impl IndexKeys {
             spare_chunks: scan.spare_chunks().filter(|&spare| spare <= StarvationSets::SPARE_MAX),
             needs_load: scan.needs_load() && scan.loadable().next().is_some(),
             needs_nearby_load: scan.needs_nearby_load(),
-            most_decoded: scan.most_decoded(),
+            decoded_percent: scan.decoded_percent(),
             busy_workers: scan.busy_workers(),
             active_workers: scan.active_since().count(),
             active_since: scan.active_since().min(),
             chunk_ns: scan.chunk_ns,
         }
+    }
+
+    /// Whether a worker waits or has a chunk.
+    pub(crate) fn competes(self) -> bool {
+        self.waiting.is_some() || self.busy_workers > 0
     }
 
     pub(crate) fn ticket(self) -> Option<Ticket> {

@@ -59,6 +59,8 @@ pub struct Scan {
     /// Nanoseconds that a worker takes for a chunk, smoothed; 0 until the first one is done.
     pub(crate) chunk_ns: u64,
     pub(crate) rate: ScanRate,
+    /// When a worker was last handed a chunk.
+    pub(crate) handed_at: Option<Time>,
     pub(crate) failed: bool,
     pub(crate) report: ScanCounts,
     /// Available chunks of which some column groups that it reads are decoded.
@@ -97,6 +99,7 @@ impl Scan {
             nearby_loads: 0,
             chunk_ns: 0,
             rate: ScanRate::default(),
+            handed_at: None,
             failed: false,
             report: ScanCounts::default(),
             decoded: DecodedChunks::default(),

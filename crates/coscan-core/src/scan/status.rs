@@ -46,12 +46,17 @@ impl Scan {
         next.take_while(|&chunk| test(chunk)).count()
     }
 
-    /// The largest number of decoded column groups of any chunk that it could be handed at once.
+    /// The percentage of its column groups that are decoded in the chunk that it could be handed at once; of several chunks, the
+    /// highest. 0 for a scan without column groups.
     #[must_use]
-    pub fn most_decoded(&self) -> usize {
-        match self.order {
+    pub fn decoded_percent(&self) -> usize {
+        let decoded = match self.order {
             Order::Any => self.decoded.most(),
             Order::InOrder => self.needed.first().map_or(0, |first| self.decoded.of(first)),
+        };
+        match self.groups.len() {
+            0 => 0,
+            all => (decoded * 100).div_ceil(all),
         }
     }
 
@@ -126,6 +131,11 @@ impl Scan {
     #[must_use]
     pub fn waiting_since(&self) -> Option<Time> {
         self.longest_waiting().map(|(_, since, _)| since)
+    }
+
+    /// The time since which it waits for its next turn: a worker waits, and none has been handed a chunk since.
+    pub(crate) fn turn_since(&self) -> Option<Time> {
+        self.waiting_since().map(|since| self.handed_at.map_or(since, |handed| since.max(handed)))
     }
 
     /// The worker that has waited longest: its ticket, since when it waits, and its index.

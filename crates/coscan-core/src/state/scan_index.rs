@@ -29,6 +29,8 @@ pub(crate) struct ScanIndex {
     pub(crate) nearby_candidates: BTreeSet<(usize, ScanId)>,
     /// Scans that read for other servers and lack chunks.
     pub(crate) remote_candidates: BTreeSet<(DeviceId, ScanId)>,
+    /// The number of scans with a worker that waits or has a chunk.
+    pub(crate) competing: usize,
     pub(crate) busy_workers: RunningTotal,
     pub(crate) active_workers: RunningTotal,
     /// Scans with an active worker, the one whose worker has been at work on its chunk for longest in front.
@@ -45,7 +47,7 @@ pub(crate) struct ReadyScans {
     pub(crate) by_ticket: BTreeSet<(Ticket, ScanId)>,
     pub(crate) by_size: BTreeSet<(u64, ScanId)>,
     pub(crate) by_left: BTreeSet<(usize, ScanId)>,
-    /// The scan with the most decoded columns in front.
+    /// The scan with the largest part of a chunk decoded in front.
     pub(crate) by_decoded: BTreeSet<(Reverse<usize>, ScanId)>,
 }
 
@@ -115,6 +117,8 @@ impl ScanIndex {
         let nearby = both.map(|keys| keys.filter(|keys| keys.needs_nearby_load));
         let by_left = nearby.map(|keys| keys.map(|keys| (keys.left, scan.id)));
         move_key(&mut self.nearby_candidates, by_left);
+        let [from, to] = both.map(|keys| usize::from(keys.is_some_and(IndexKeys::competes)));
+        self.competing = self.competing - from + to;
         let counts = |count: fn(IndexKeys) -> Option<u64>| both.map(|keys| keys.and_then(count));
         self.busy_workers.change(counts(|keys| Some(keys.busy_workers as u64)));
         self.active_workers.change(counts(|keys| Some(keys.active_workers as u64)));
@@ -146,8 +150,8 @@ impl ReadyScans {
         move_key(&mut self.by_ticket, both.map(|keys| keys.and_then(by_ticket)));
         move_key(&mut self.by_size, both.map(|keys| keys.map(|keys| (keys.size, id))));
         move_key(&mut self.by_left, both.map(|keys| keys.map(|keys| (keys.left, id))));
-        let decoded = both.map(|keys| keys.filter(|keys| keys.most_decoded > 0));
-        let by_decoded = decoded.map(|keys| keys.map(|keys| (Reverse(keys.most_decoded), id)));
+        let decoded = both.map(|keys| keys.filter(|keys| keys.decoded_percent > 0));
+        let by_decoded = decoded.map(|keys| keys.map(|keys| (Reverse(keys.decoded_percent), id)));
         move_key(&mut self.by_decoded, by_decoded);
     }
 }

@@ -112,6 +112,13 @@ impl State {
         self.scan_index.chunk_ns.average()
     }
 
+    /// The number of scans with a worker that waits or has a chunk. The others take no turns: their queries do something else, such
+    /// as building the table of a join.
+    #[must_use]
+    pub fn competing_scans(&self) -> usize {
+        self.scan_index.competing
+    }
+
     /// Workers at work on a chunk, not counting those that their queries have paused.
     #[must_use]
     pub fn active_workers(&self) -> usize {

@@ -2,7 +2,8 @@
 //!
 //! An async runtime does not preempt tasks: a task that is ready waits until those before it yield, and a query whose
 //! batches are all there may run for a long time. So the workers of scans yield every millisecond. Those of the scan
-//! with the least work left, which is done soonest, yield every 20. All pause while a scan of a shorter class works on
+//! with the least work left, which is done soonest, yield every 20. One that had to wait for long, because operators yield
+//! when they like, works for a quarter of that time, for at most 20 ms. All pause while a scan of a shorter class works on
 //! a chunk, for at most half of their time. A scan that its query does not poll works on none.
 
 use std::time::Duration;
@@ -15,8 +16,11 @@ use crate::cpu::scheduler::CpuScheduler;
 /// The time slice, for which a worker runs before it yields.
 pub(crate) const TIME_SLICE: Duration = Duration::from_millis(1);
 
-/// The time slice of a scan that has less work left than all others.
-const LEAST_LEFT_SLICE: Duration = Duration::from_millis(20);
+/// The longest time slice: that of a scan that has less work left than all others, or has waited for long.
+const SLICE_MAX: Duration = Duration::from_millis(20);
+
+/// After a wait for its turn, a time slice is at least this part of the wait.
+const WAIT_DIVISOR: u32 = 4;
 
 /// The longest pause between two time slices.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
@@ -63,7 +67,7 @@ impl YieldPolicy {
         if now <= self.until {
             return YieldDecision::Continue;
         }
-        if now - self.since < LEAST_LEFT_SLICE && scheduler.has_least_left(activity) {
+        if now - self.since < SLICE_MAX && scheduler.has_least_left(activity) {
             self.until = now + TIME_SLICE;
             return YieldDecision::Continue;
         }
@@ -77,11 +81,14 @@ impl YieldPolicy {
     /// Starts a new time slice after the worker has waited.
     pub(crate) fn resume(&mut self, has_paused: bool) {
         let now = Instant::now();
-        if has_paused {
-            self.ahead = self.ahead.saturating_sub(now - self.asked);
-        }
+        let waited = now - self.asked;
         self.asked = now;
         self.start_slice(now);
+        if has_paused {
+            self.ahead = self.ahead.saturating_sub(waited);
+        } else {
+            self.until = now + (waited / WAIT_DIVISOR).clamp(TIME_SLICE, SLICE_MAX);
+        }
     }
 
     fn start_slice(&mut self, now: Instant) {
@@ -163,20 +170,44 @@ mod tests {
         let (other_scan, _other) = working(&scheduler, PriorityClass::Long);
         scan.set_work_left_ns(1);
         other_scan.set_work_left_ns(2);
-        assert_eq!(slice(&scheduler, &scan).await, LEAST_LEFT_SLICE);
+        assert_eq!(slice(&scheduler, &scan).await, SLICE_MAX);
         assert_eq!(slice(&scheduler, &other_scan).await, TIME_SLICE + TIME_SLICE / 4);
         scan.set_work_left_ns(2);
         assert_eq!(slice(&scheduler, &scan).await, TIME_SLICE + TIME_SLICE / 4, "as much left");
         scan.set_work_left_ns(3);
         other_scan.poll_ends(WORKER, scheduler.now());
         tokio::time::advance(IDLE_AFTER).await;
-        assert_eq!(slice(&scheduler, &scan).await, LEAST_LEFT_SLICE, "the other is not polled");
+        assert_eq!(slice(&scheduler, &scan).await, SLICE_MAX, "the other is not polled");
         drop(worker);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_had_to_wait_for_its_turn_works_for_longer() {
+        let scheduler = scheduler();
+        let (scan, _worker) = working(&scheduler, PriorityClass::Long);
+        let (other_scan, _other) = working(&scheduler, PriorityClass::Long);
+        scan.set_work_left_ns(2);
+        other_scan.set_work_left_ns(1);
+        for (waited, slice) in [(0, 1), (4, 1), (20, 5), (1_000, 20)] {
+            let mut yield_policy = YieldPolicy::new();
+            tokio::time::advance(TIME_SLICE * waited).await;
+            yield_policy.resume(false);
+            let slice = TIME_SLICE * slice + TIME_SLICE / 4;
+            assert_eq!(until_it_yields(&scheduler, &scan, yield_policy).await, slice, "{waited}");
+        }
     }
 
     /// The time that a worker works until it yields, if it decides every quarter of a millisecond.
     async fn slice(scheduler: &CpuScheduler, activity: &WorkerActivity) -> Duration {
-        let (started, mut yield_policy) = (Instant::now(), YieldPolicy::new());
+        until_it_yields(scheduler, activity, YieldPolicy::new()).await
+    }
+
+    async fn until_it_yields(
+        scheduler: &CpuScheduler,
+        activity: &WorkerActivity,
+        mut yield_policy: YieldPolicy,
+    ) -> Duration {
+        let started = Instant::now();
         loop {
             tokio::time::advance(TIME_SLICE / 4).await;
             if yield_policy.next(scheduler, activity) == YieldDecision::Yield {

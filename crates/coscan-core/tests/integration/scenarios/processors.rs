@@ -62,6 +62,55 @@ fn the_scan_that_can_use_decoded_columns_goes_first() {
 }
 
 #[test]
+fn of_scans_with_all_columns_decoded_the_one_of_more_columns_does_not_go_first() {
+    let (mut world, table) =
+        World::with_workers(PolicyKind::Relevance.build(), 2000, 1, 1).with_table(6, &[10, 10]);
+    world.warm(table, &[0, 1], 0..60);
+    for (chunk, group) in (0..6).flat_map(|chunk| [(chunk, 0), (chunk, 1)]) {
+        world.decode(table, ChunkIndex(chunk), GroupIndex(group), true);
+    }
+    world.start(table, &[0], 50..60, &[worker(100)]);
+    world.drive_until(world.now + 10);
+    let wide = world.start(table, &[0, 1], 0..50, &[worker(5)]);
+    let narrow = world.start(table, &[0], 0..20, &[worker(5)]);
+    world.drive();
+    assert_eq!(world.finished[2..], [narrow, wide]);
+}
+
+#[test]
+fn a_scan_of_which_nothing_is_decoded_waits_for_a_few_turns_only() {
+    let (mut world, table) =
+        World::with_workers(PolicyKind::Relevance.build(), 2000, 1, 1).with_table(60, &[10]);
+    world.warm(table, &[0], 0..600);
+    (10..60).for_each(|chunk| world.decode(table, ChunkIndex(chunk), GroupIndex(0), true));
+    let decoded = world.start(table, &[0], 100..600, &[worker(100)]);
+    world.drive_until(world.now + 500);
+    let cold = world.start(table, &[0], 0..100, &[worker(100)]);
+    world.drive();
+    // A turn is a chunk of each of the two.
+    let before = world.deliveries().take_while(|&(scan, _)| scan != cold);
+    let before = before.filter(|&(scan, _)| scan == decoded).count();
+    assert!((5 + 3..=5 + 5).contains(&before), "{before} chunks were handed out before");
+}
+
+#[test]
+fn a_scan_of_many_workers_has_no_more_turns() {
+    let (mut world, table) =
+        World::with_workers(PolicyKind::Relevance.build(), 2000, 1, 1).with_table(60, &[10]);
+    world.warm(table, &[0], 0..600);
+    (10..60).for_each(|chunk| world.decode(table, ChunkIndex(chunk), GroupIndex(0), true));
+    world.start(table, &[0], 100..600, &[worker(100); 8]);
+    world.drive_until(world.now + 500);
+    let cold = world.start(table, &[0], 0..100, &[worker(100); 8]);
+    world.drive();
+    let scans: Vec<_> = world.deliveries().map(|(scan, _)| scan).collect();
+    let first = scans.iter().position(|&scan| scan == cold).unwrap();
+    let last = scans.iter().rposition(|&scan| scan == cold).unwrap();
+    let between = scans[first..last].iter().filter(|&&scan| scan != cold).count();
+    assert!(between >= 20, "decoded chunks still go first, but for {between}");
+}
+
+#[test]
 fn of_equals_the_scan_with_least_left_goes_first() {
     let (mut world, table) = one_worker();
     world.start(table, &[0], 50..60, &[worker(100)]);
