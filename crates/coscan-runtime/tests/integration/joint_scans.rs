@@ -263,23 +263,25 @@ async fn the_smallest_pool_and_little_memory_are_enough() {
             let few = Options::with_pool_bytes(pool_bytes, 2 * pool_bytes + 400_000);
             let manager = manager_with(Options { batch_rows: 100, ..few.policy(policy) });
             let pair = pair(&clustered, manager, options, &bounds).await;
-            let scans = (0..4).map(|_| {
-                let request = JointScanRequest { workers: 2, ..pair.request([&ALL, &ALL]) };
-                pair.manager.start_joint_scan(&pair.joint, request).unwrap()
-            });
-            let scans: Vec<_> = scans.collect();
-            let streams = scans.iter().flat_map(|scan| [scan.worker(0), scan.worker(1)]);
-            let streams: Vec<_> = streams.map(|stream| tokio::spawn(rows_of(stream, 1))).collect();
-            let mut got = Vec::new();
-            for workers in in_time(join_all(streams)).await.chunks_mut(2) {
-                let mut rows = Rows::new();
-                for worker in workers {
-                    rows.append(worker.as_mut().unwrap().as_mut().unwrap());
+            // Again and again: what was read before is collected for later scans.
+            for _ in 0..3 {
+                let scans = (0..4).map(|_| {
+                    let request = JointScanRequest { workers: 2, ..pair.request([&ALL, &ALL]) };
+                    pair.manager.start_joint_scan(&pair.joint, request).unwrap()
+                });
+                let scans: Vec<_> = scans.collect();
+                let streams = scans.iter().flat_map(|scan| [scan.worker(0), scan.worker(1)]);
+                let streams: Vec<_> =
+                    streams.map(|stream| tokio::spawn(rows_of(stream, 1))).collect();
+                for workers in in_time(join_all(streams)).await.chunks_mut(2) {
+                    let mut rows = Rows::new();
+                    for worker in workers {
+                        rows.append(worker.as_mut().unwrap().as_mut().unwrap());
+                    }
+                    pair.assert_chunks(&rows, 0..12);
                 }
-                pair.assert_chunks(&rows, 0..12);
-                got.push(rows);
+                drop(scans);
             }
-            drop(scans);
             assert_free(&pair.manager).await;
         }
     }
@@ -294,23 +296,45 @@ async fn workers_within_a_joint_chunk_do_not_wait_for_each_other() {
     let stored_bytes = sizes.joint.bytes_max(&[vec![1], vec![2]]);
     // Enough for the pages of two workers with a batch of the parent each, not with a batch of the child's texts.
     let few = Options::with_pool_bytes(stored_bytes, 2 * stored_bytes + 40_000);
-    // Each decodes for itself.
-    let manager = manager_with(Options { batch_rows: 100, decode_bytes: 1, ..few });
-    let pair = pair(&clustered, manager, options, &whole).await;
-    let mut streams = [(); 2].map(|()| {
-        let request = pair.request([&[1], &[2]]);
-        pair.manager.start_joint_scan(&pair.joint, request).unwrap().worker(0)
-    });
-    let second = std::time::Duration::from_secs(1);
-    for stream in &mut streams {
-        // The second may have to wait until the first has ended.
-        let _ = tokio::time::timeout(second, stream.next()).await;
+    // Each decodes for itself, or may keep what it decodes.
+    for decode_bytes in [1, 30_000] {
+        let manager = manager_with(Options { batch_rows: 100, decode_bytes, ..few.clone() });
+        let pair = pair(&clustered, manager, options, &whole).await;
+        for _ in 0..3 {
+            let mut streams = [(); 2].map(|()| {
+                let request = pair.request([&[1], &[2]]);
+                pair.manager.start_joint_scan(&pair.joint, request).unwrap().worker(0)
+            });
+            let second = std::time::Duration::from_secs(1);
+            for stream in &mut streams {
+                // The second may have to wait until the first has ended.
+                let _ = tokio::time::timeout(second, stream.next()).await;
+            }
+            let ends = streams.map(|stream| stream.try_for_each(|_| async { Ok(()) }));
+            for end in in_time(join_all(ends)).await {
+                end.unwrap();
+            }
+        }
+        assert_free(&pair.manager).await;
     }
-    let ends = streams.map(|stream| stream.try_for_each(|_| async { Ok(()) }));
-    for end in in_time(join_all(ends)).await {
-        end.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_read_again_stays_decoded_where_a_joint_chunk_holds_it_whole() {
+    let clustered = clustered().await;
+    let manager = manager(PolicyKind::Relevance, LARGE);
+    let options = FileOptions { chunk_rows: 500, ..FileOptions::default() };
+    let pair = pair(&clustered, manager, options, &BOUNDS).await;
+    let mut slices = Vec::new();
+    for _ in 0..4 {
+        let scan = pair.manager.start_joint_scan(&pair.joint, pair.request([&ALL, &ALL])).unwrap();
+        pair.assert_chunks(&rows_of(scan.worker(0), 1).await.unwrap(), 0..7);
+        let metrics = scan.metrics();
+        slices.push((metrics.slices_decoded, metrics.slices_reused));
     }
-    assert_free(&pair.manager).await;
+    let (all, (left, kept)) = (slices[0].0, slices[2]);
+    assert_eq!(slices[..2], [(all, 0), (all, 0)], "from the second use on");
+    assert!(kept > 0 && left + kept == all && slices[3] == slices[2], "{slices:?}");
 }
 
 #[tokio::test]

@@ -125,12 +125,7 @@ pub(crate) async fn open(
                 None => {
                     scan.counters().count_decoded();
                     let key = part.key(column);
-                    let mut unshared_use = key.map(|key| scan.driver().decoded().use_alone(key));
-                    if let Some(unshared_use) = &mut unshared_use
-                        && batch_needs.counts_kept()
-                    {
-                        unshared_use.stop(); // What it keeps would count as what the decoder keeps.
-                    }
+                    let unshared_use = key.map(|key| scan.driver().decoded().use_alone(key));
                     let decoder = Box::new(decoder(scan, &lease, part, column)?);
                     Column::Batches { decoder, unshared_use }
                 }
@@ -167,10 +162,11 @@ impl PartColumns {
     /// The arrays of the next batch, one per field, and its number of rows, which is 0 if all are deleted. `None` if there
     /// is no memory for it now.
     pub(crate) fn next(&mut self, scan: &ScanHandle) -> Result<Option<Rows>, ScanError> {
-        let batch = self
-            .batch
-            .take()
-            .or_else(|| scan.driver().try_reserve(self.batch_bytes(), MemoryStage::Working));
+        let reserve = |bytes| scan.driver().try_reserve(bytes, MemoryStage::Working);
+        let mut batch = self.batch.take().or_else(|| reserve(self.batch_bytes()));
+        if batch.is_none() && self.batch_needs.counts_kept() && self.stop_collecting() {
+            batch = reserve(self.batch_bytes());
+        }
         let Some(mut reservation) = batch else { return Ok(None) };
         let (started, decodes) = (Instant::now(), reservation.left_bytes() > 0);
         let mut arrays = Vec::with_capacity(self.columns.len());
@@ -230,10 +226,31 @@ impl PartColumns {
         }
     }
 
+    /// Gives up what was collected for later scans. Returns whether there was any.
+    fn stop_collecting(&mut self) -> bool {
+        let mut has_stopped = false;
+        for column in &mut self.columns {
+            if let Column::Batches { unshared_use: Some(collecting), .. } = column {
+                has_stopped |= collecting.due().is_some();
+                collecting.stop();
+            }
+        }
+        has_stopped
+    }
+
     /// The memory for the next batch, in bytes.
     pub(crate) fn batch_bytes(&self) -> u64 {
-        let counts = self.batch_needs.counts_kept();
+        // Collected arrays are still referenced, so what decoders keep cannot be told apart from them: nothing is subtracted.
+        let counts = self.batch_needs.counts_kept() && !self.collects();
         self.batch_needs.bytes(if counts { self.charges.bytes() } else { 0 })
+    }
+
+    /// Whether something is collected for later scans.
+    fn collects(&self) -> bool {
+        self.columns.iter().any(|column| match column {
+            Column::Batches { unshared_use: Some(collecting), .. } => collecting.due().is_some(),
+            Column::Batches { .. } | Column::Whole { .. } => false,
+        })
     }
 
     /// Provides the memory for the next batch.
