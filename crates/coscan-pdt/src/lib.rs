@@ -76,7 +76,7 @@ mod tree;
 mod write_set;
 
 pub use block::ChangeCounts;
-pub use changes::{DeletedMask, FileChanges, RangeChanges};
+pub use changes::{DeletedMask, FileChanges, RangeChanges, RangeVersion};
 pub use checkpoint::RowMap;
 pub use error::Error;
 pub use ids::{InsertId, Place, Rid, RowId, Sid};

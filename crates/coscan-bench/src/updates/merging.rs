@@ -1,4 +1,6 @@
-//! The processor time of scans over changed rows.
+//! The processor time of scans over changed rows, and how many chunks are taken from shared results.
+
+use coscan_datafusion::SharedResults;
 
 use crate::metrics::median;
 use crate::process::cpu_time;
@@ -25,12 +27,17 @@ const QUERIES: [(&str, &str); 2] = [
 /// Parts of the rows that are changed: one in so many.
 const ONE_IN: [u64; 3] = [1000, 100, 10];
 
-/// Measures both queries over tables with changed rows, each beside the table at rest, in turn.
+const SHARE_NONE: &str = "SET coscan.share_results = false";
+const SHARE: &str = "SET coscan.share_results = true";
+
+/// Measures both queries over tables with changed rows, each beside the table at rest, in turn, without shared results. Then
+/// counts the chunks of which a query over the changed table takes the result, and those of which the same query does again.
 pub(super) async fn measure(
     opened: &Opened,
     rounds: usize,
     on_step: &dyn Fn(&str),
 ) -> Result<Vec<MergingReport>, EngineError> {
+    share_before_changes(opened).await?;
     let mut reports = compare(opened, "at rest", 0.0, rounds).await?;
     let keys = opened.run("SELECT max(l_orderkey) FROM rest").await?;
     let keys = arrow::util::display::array_value_to_string(keys[0].column(0), 0)?.parse::<u64>()?;
@@ -42,12 +49,31 @@ pub(super) async fn measure(
             let update = format!(
                 "UPDATE changed SET l_quantity = l_quantity + 1, l_discount = l_discount WHERE {rows}"
             );
+            share_before_changes(opened).await?;
             opened.run(&update).await?;
             reports.extend(compare(opened, kind, 1.0 / one_in as f64, rounds).await?);
             opened.checkpoint("changed").await?;
         }
     }
     Ok(reports)
+}
+
+/// Publishes the results of the queries over the table before it is changed.
+async fn share_before_changes(opened: &Opened) -> Result<(), EngineError> {
+    opened.run(SHARE).await?;
+    for (_, sql) in QUERIES {
+        opened.run(&sql.replace("{table}", "changed")).await?;
+    }
+    Ok(())
+}
+
+/// Runs a query with shared results. Returns the number of chunks taken from them, and of those computed.
+async fn taken(opened: &Opened, sql: &str) -> Result<(u64, u64), EngineError> {
+    let before = SharedResults::of(&opened.manager);
+    opened.run(sql).await?;
+    let after = SharedResults::of(&opened.manager);
+    let computed = |report: &SharedResults| report.chunks_published + report.chunks_refused;
+    Ok((after.chunks_taken - before.chunks_taken, computed(&after) - computed(&before)))
 }
 
 async fn compare(
@@ -58,6 +84,11 @@ async fn compare(
 ) -> Result<Vec<MergingReport>, EngineError> {
     let mut reports = Vec::new();
     for (query, sql) in QUERIES {
+        let changed = sql.replace("{table}", "changed");
+        opened.run(SHARE).await?;
+        let (first, computed) = taken(opened, &changed).await?;
+        let (again, _) = taken(opened, &changed).await?;
+        opened.run(SHARE_NONE).await?;
         let mut seconds = [Vec::new(), Vec::new()];
         // The first round fills the caches.
         for round in 0..=rounds {
@@ -70,8 +101,16 @@ async fn compare(
             }
         }
         let [at_rest_s, changed_s] = seconds.map(median);
-        let (kind, query) = (kind.to_owned(), query.to_owned());
-        reports.push(MergingReport { query, kind, share, at_rest_s, changed_s });
+        let chunks = (first + computed).max(1) as f64;
+        reports.push(MergingReport {
+            query: query.to_owned(),
+            kind: kind.to_owned(),
+            share,
+            at_rest_s,
+            changed_s,
+            taken_first: first as f64 / chunks,
+            taken_again: again as f64 / chunks,
+        });
     }
     Ok(reports)
 }

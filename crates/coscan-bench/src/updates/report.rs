@@ -34,6 +34,11 @@ pub struct MergingReport {
     pub at_rest_s: f64,
     /// The processor time over the changed table, in seconds.
     pub changed_s: f64,
+    /// With shared results: the part of the chunks of the changed table that the first query after the change takes from queries
+    /// before it.
+    pub taken_first: f64,
+    /// The part that the same query takes when it runs again.
+    pub taken_again: f64,
 }
 
 /// A checkpoint.
@@ -113,15 +118,18 @@ impl MergingReport {
     /// The costs as a table.
     #[must_use]
     pub fn table(reports: &[Self]) -> String {
-        let header = ["query", "changed rows", "", "at rest", "changed", "ratio"];
-        let [query, rows, none, rest, changed, ratio] = header;
-        let header =
-            format!("{query:<6} {rows:<12} {none:>12} {rest:>12} {changed:>12} {ratio:>7}");
-        let line = |Self { query, kind, share, at_rest_s, changed_s }: &Self| {
+        let header = format!(
+            "{:<6} {:<12} {:>8} {:>12} {:>12} {:>7} {:>14} {:>6}",
+            "query", "changed rows", "", "at rest", "changed", "ratio", "shared: first", "again"
+        );
+        let line = |report: &Self| {
+            let Self { query, kind, share, at_rest_s, changed_s, .. } = report;
             let (share, ratio) = (format!("{:.1} %", share * 100.0), changed_s / at_rest_s);
             let (rest, changed) = (at_rest_s * 1e3, changed_s * 1e3);
+            let [first, again] = [report.taken_first, report.taken_again]
+                .map(|taken| format!("{:.0} %", taken * 100.0));
             format!(
-                "{query:<6} {kind:<12} {share:>12} {rest:>9.1} ms {changed:>9.1} ms {ratio:>7.3}"
+                "{query:<6} {kind:<12} {share:>8} {rest:>9.1} ms {changed:>9.1} ms {ratio:>7.3} {first:>14} {again:>6}"
             )
         };
         [header].into_iter().chain(reports.iter().map(line)).collect::<Vec<_>>().join("\n")

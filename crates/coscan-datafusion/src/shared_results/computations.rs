@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coscan_runtime::core::ChunkIndex;
 use coscan_runtime::{BufferManager, MetadataReservation};
-use coscan_storage::table::{FileOptions, FileVersion, ParquetTable};
+use coscan_storage::table::{ChunkVersion, FileOptions, FileVersion, ParquetTable};
 use datafusion::common::ScalarValue;
 use object_store::ObjectStore;
 
@@ -68,6 +68,15 @@ impl Hash for FileColumns {
 pub(super) struct ChunkKey {
     pub(super) file: Arc<FileColumns>,
     pub(super) chunk: ChunkIndex,
+    /// The changes of its rows, if a fragment of these columns sees any.
+    changes: Option<ChunkVersion>,
+}
+
+impl ChunkKey {
+    /// The memory in bytes that the version of the changes takes.
+    pub(super) fn changes_bytes(&self) -> usize {
+        self.changes.as_ref().map_or(0, ChunkVersion::memory_bytes)
+    }
 }
 
 /// The fragment of each chunk that a query needs.
@@ -98,7 +107,8 @@ impl Computations {
         let of_chunks: HashMap<_, _> = chunks.iter().zip(proven).filter_map(place).collect();
         let chunks: HashMap<_, _> =
             of_chunks.iter().map(|(&chunk, place)| (place.clone(), chunk)).collect();
-        let bytes = of_chunks.len() * ENTRY_BYTES + places.files.len() * FILE_BYTES;
+        let versions: usize = of_chunks.values().map(|(_, key)| key.changes_bytes()).sum();
+        let bytes = of_chunks.len() * ENTRY_BYTES + places.files.len() * FILE_BYTES + versions;
         let memory = manager.count_metadata(bytes as u64);
         Self { fragments: places.fragments, of_chunks, chunks, _memory: memory }
     }
@@ -144,7 +154,7 @@ impl<'a> Places<'a> {
     fn place(&mut self, chunk: ChunkIndex, proven: Proven) -> Option<(usize, ChunkKey)> {
         let Self { table, fragment, fragments, of_proven, files, .. } = self;
         let rows = table.layout().rows(chunk);
-        if rows.end - rows.start < self.rows_min {
+        if table.visible_rows(rows) < self.rows_min {
             return None;
         }
         let of_proven = of_proven.entry(proven).or_insert_with(|| {
@@ -162,8 +172,8 @@ impl<'a> Places<'a> {
         let file_columns =
             files.entry((*index, file)).or_insert_with(|| file_columns(table, file, columns));
         let file = Arc::clone(file_columns.as_ref()?);
-        let key = ChunkKey { file, chunk: chunk_of_file };
-        is_unchanged(table, chunk, columns).then_some((*index, key))
+        let changes = changes(table, chunk, columns);
+        Some((*index, ChunkKey { file, chunk: chunk_of_file, changes }))
     }
 }
 
@@ -188,12 +198,13 @@ fn file_columns(table: &ParquetTable, file: usize, columns: &[usize]) -> Option<
     Some(Arc::new(FileColumns { version, store, options, columns, hash }))
 }
 
-/// Whether a snapshot has a chunk as its file does, as far as these columns go.
-fn is_unchanged(table: &ParquetTable, chunk: ChunkIndex, columns: &[usize]) -> bool {
+/// The changes of a chunk in a snapshot, or `None` if it is as its file has it, as far as these columns go.
+fn changes(table: &ParquetTable, chunk: ChunkIndex, columns: &[usize]) -> Option<ChunkVersion> {
     if !table.is_changed() {
-        return true;
+        return None;
     }
     let rows = table.layout().rows(chunk);
-    table.visible_rows(rows.clone()) == rows.end - rows.start
-        && !columns.iter().any(|&column| table.chunk_has_new_values(chunk, column))
+    let is_changed = table.visible_rows(rows.clone()) < rows.end - rows.start
+        || columns.iter().any(|&column| table.chunk_has_new_values(chunk, column));
+    if is_changed { table.chunk_version(chunk) } else { None }
 }

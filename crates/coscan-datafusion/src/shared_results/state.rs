@@ -50,12 +50,12 @@ pub(crate) struct ChunkState {
 }
 
 impl ChunkState {
-    /// A state of a chunk of so many rows that others can use.
+    /// A state of a chunk of so many rows that others can use. Its key takes so many bytes beside the usual ones.
     pub(super) fn new(
         manager: &BufferManager,
         schema: &SchemaRef,
         batches: &[RecordBatch],
-        chunk_rows: u64,
+        (chunk_rows, key_bytes): (u64, usize),
     ) -> Result<Self, NotPublished> {
         let groups: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let is_small = groups <= GROUPS_MAX && groups as u64 * ROWS_PER_GROUP <= chunk_rows;
@@ -69,7 +69,7 @@ impl ChunkState {
         let columns = concat_batches(schema, batches).and_then(copied);
         let columns = columns.map_err(|_| NotPublished::Failed)?;
         let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum::<usize>();
-        let bytes = (bytes + OVERHEAD_BYTES) as u64;
+        let bytes = (bytes + key_bytes + OVERHEAD_BYTES) as u64;
         if bytes > manager.options().memory_bytes / MEMORY_DIVISOR / STATE_DIVISOR {
             return Err(NotPublished::TooLarge);
         }

@@ -133,7 +133,9 @@ impl Subscription {
         let Some((fragment, key)) = self.sharing.computations.of_chunk(chunk) else { return false };
         let (entry, manager) = (&self.entries[fragment], &self.sharing.manager);
         let state = match collected {
-            Collected::State(batches) => ChunkState::new(manager, schema, batches, rows),
+            Collected::State(batches) => {
+                ChunkState::new(manager, schema, batches, (rows, key.changes_bytes()))
+            }
             Collected::Not(reason) => Err(*reason),
         };
         let counts = &self.store.counts;

@@ -7,7 +7,7 @@ pub(crate) use patch::{Cell, Patch};
 pub(crate) use rows::BlockRows;
 
 use std::ops::AddAssign;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::ids::{Place, Sid};
 use crate::insert::Insert;
@@ -74,6 +74,12 @@ impl<V: Clone, K: Ord + Clone> Block<V, K> {
 
     pub(crate) fn changes(&self) -> &BlockChanges<V, K> {
         &self.changes
+    }
+
+    /// A weak reference. While it exists, no other changes have this address: `Arc::make_mut` then moves even changes that only this
+    /// block has.
+    pub(crate) fn downgrade(&self) -> Weak<BlockChanges<V, K>> {
+        Arc::downgrade(&self.changes)
     }
 
     /// The last row that is deleted or patched, or that inserts stand before.

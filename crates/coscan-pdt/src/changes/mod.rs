@@ -2,9 +2,11 @@
 
 mod positions;
 mod range;
+mod range_version;
 mod write;
 
 pub use range::{DeletedMask, RangeChanges};
+pub use range_version::RangeVersion;
 
 use std::fmt;
 

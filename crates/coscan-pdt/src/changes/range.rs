@@ -145,7 +145,9 @@ impl<'a, V: Clone, K: Ord + Clone> RangeChanges<'a, V, K> {
     }
 
     /// The blocks with changes, each with the offsets of those of its rows that are in the range.
-    fn blocks(&self) -> impl Iterator<Item = (&'a Block<V, K>, Range<u64>)> + use<'a, V, K> {
+    pub(super) fn blocks(
+        &self,
+    ) -> impl Iterator<Item = (&'a Block<V, K>, Range<u64>)> + use<'a, V, K> {
         let (start, end) = (self.start, self.end);
         let first = start / BLOCK_ROWS;
         let blocks = self.changes.blocks.iter_after(move |number| *number < first);

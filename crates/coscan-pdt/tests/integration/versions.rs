@@ -1,5 +1,8 @@
 //! A version does not change when another is made from it.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use coscan_pdt::*;
 use proptest::prelude::*;
 
@@ -23,6 +26,55 @@ proptest! {
             assert_same(version, model);
         }
     }
+}
+
+/// What a query sees of a range, apart from its stable rows.
+fn seen(version: &Version, range: Range<u64>) -> String {
+    let range = version.range(Sid(range.start)..Sid(range.end));
+    let patches: Vec<Vec<_>> = (0..COLUMNS).map(|column| range.patches(column).collect()).collect();
+    let inserts = range.inserts().map(|insert| (insert.id(), insert.row()));
+    format!(
+        "{:?} {patches:?} {:?}",
+        range.deleted_runs().collect::<Vec<_>>(),
+        inserts.collect::<Vec<_>>()
+    )
+}
+
+proptest! {
+    #[test]
+    fn equal_versions_of_a_range_are_equal_changes(
+        steps in prop::collection::vec(changes(6), 1..8),
+    ) {
+        let (rows, ranges) = (20_000, [0..4_096, 4_096..8_192, 5_000..20_000]);
+        let mut version = Version::new(rows);
+        let mut model = Model::new(rows);
+        let (mut identified, mut next) = (HashMap::new(), 0);
+        for changes in &steps {
+            for range in &ranges {
+                let seen = seen(&version, range.clone());
+                let of_range = version.range(Sid(range.start)..Sid(range.end)).version();
+                let known = identified.entry((range.clone(), of_range)).or_insert_with(|| seen.clone());
+                prop_assert_eq!(&*known, &seen);
+            }
+            // Only weak references are left: changed blocks must get new addresses all the same.
+            apply_all(&mut version, &mut model, changes, &mut next);
+        }
+    }
+}
+
+#[test]
+fn a_range_keeps_its_version_while_other_rows_change() {
+    let mut version = Version::new(20_000);
+    version.delete(Sid(5_000)).unwrap();
+    let of = |version: &Version, range: Range<u64>| {
+        version.range(Sid(range.start)..Sid(range.end)).version()
+    };
+    let before = version.clone();
+    version.patch(Sid(10_000), 1, 5).unwrap();
+    assert_eq!(of(&version, 4_096..8_192), of(&before, 4_096..8_192));
+    assert_ne!(of(&version, 8_192..12_288), of(&before, 8_192..12_288));
+    version.delete(Sid(5_001)).unwrap();
+    assert_ne!(of(&version, 4_096..8_192), of(&before, 4_096..8_192));
 }
 
 #[test]

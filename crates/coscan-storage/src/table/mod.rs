@@ -73,7 +73,7 @@ mod version;
 mod zones;
 
 pub use bloom_filters::BloomFilter;
-pub use changes::{ChunkChanges, ColumnValues, FileChanges, TableChanges, Value};
+pub use changes::{ChunkChanges, ChunkVersion, ColumnValues, FileChanges, TableChanges, Value};
 pub use chunk_statistics::ChunkStatistics;
 pub use columns::{ColumnKey, ColumnMapping, ConstantColumn, TableColumns};
 pub use decode::ColumnDecoder;

@@ -25,6 +25,9 @@ pub use value::{ColumnValues, Value};
 /// The changes of one file.
 pub type FileChanges = coscan_pdt::FileChanges<Value>;
 
+/// Identifies the changes of a chunk.
+pub type ChunkVersion = coscan_pdt::RangeVersion<Value>;
+
 /// The changes of a table. There are none by default.
 #[derive(Clone, Debug, Default)]
 pub struct TableChanges {
@@ -196,6 +199,19 @@ impl ParquetTable {
         let start = self.first_row(file);
         let range = changes.range(Sid(rows.start - start)..Sid(rows.end - start));
         range.has_patches(column as u32)
+    }
+
+    /// Identifies the changes of a chunk; `None` if its file has none. Snapshots with the same columns
+    /// in which it is equal have the same rows in the chunk.
+    ///
+    /// # Panics
+    /// If there is no such chunk.
+    #[must_use]
+    pub fn chunk_version(&self, chunk: ChunkIndex) -> Option<ChunkVersion> {
+        let file = self.chunk_file(chunk);
+        let (rows, start) = (self.layout().rows(chunk), self.first_row(file));
+        let changes = self.changes.files.get(file)?.as_ref()?;
+        Some(changes.range(Sid(rows.start - start)..Sid(rows.end - start)).version())
     }
 
     /// Whether a chunk may have values in a column that its file does not know of.
