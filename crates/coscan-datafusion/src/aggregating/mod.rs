@@ -33,10 +33,15 @@ use groups::{Groups, Taken};
 
 /// Replaces first stages of aggregations. It must run after all rules that look for them.
 pub(crate) const CHEAPER_AGGREGATES: Rule =
-    Rule::new("coscan_cheaper_aggregates", |plan, _| change_up(plan, cheaper));
+    Rule::new("coscan_cheaper_aggregates", |plan, _| cheaper_aggregates(plan));
+
+/// Replaces the first stages of aggregations in a plan.
+pub(crate) fn cheaper_aggregates(plan: &Plan) -> Changed {
+    change_up(plan, cheaper)
+}
 
 /// The operator in the place of a first stage, if it may be cheaper.
-pub(crate) fn cheaper(plan: &Plan) -> Changed {
+fn cheaper(plan: &Plan) -> Changed {
     let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else { return Ok(None) };
     if !is_plain(aggregate) || !has_cheap_keys(aggregate)? {
         return Ok(None);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
 use datafusion::arrow::compute::{and, filter_record_batch, prep_null_mask_filter};
+use datafusion::arrow::datatypes::Schema;
 use datafusion::arrow::util::bit_util;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -12,11 +13,14 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 
+use super::cost::cost;
+
 /// If at most one in this many rows has passed the conditions before, the next one is evaluated on these rows only, as in
 /// the engine.
 const SPARSE: usize = 5;
 
-/// The conditions of an AND, in its order.
+/// The conditions of an AND in its order, except that neighbouring conditions that cannot fail are sorted by cost, cheapest
+/// first.
 #[derive(Debug)]
 pub(super) struct Conjunction {
     conditions: Vec<Condition>,
@@ -29,21 +33,26 @@ struct Condition {
     expr: Arc<dyn PhysicalExpr>,
     /// The columns of the batch that it reads.
     columns: Vec<usize>,
+    /// The cost for a row; `None` if it may fail.
+    cost: Option<u32>,
 }
 
 impl Conjunction {
-    /// The conditions of a predicate.
+    /// The conditions of a predicate on rows of a schema.
     ///
     /// # Errors
     /// If its columns cannot be numbered anew.
-    pub(super) fn new(predicate: &Arc<dyn PhysicalExpr>) -> Result<Self> {
+    pub(super) fn new(predicate: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Self> {
         let conditions = split_conjunction(predicate).into_iter();
-        let conditions = conditions.map(Condition::new).collect::<Result<_>>()?;
+        let conditions = conditions.map(|condition| Condition::new(condition, schema));
+        let mut conditions: Vec<_> = conditions.collect::<Result<_>>()?;
+        let runs = conditions.chunk_by_mut(|one, next| one.cost.is_some() && next.cost.is_some());
+        runs.for_each(|run| run.sort_by_key(|condition| condition.cost));
         Ok(Self { conditions })
     }
 
-    /// Whether each row of a batch meets all conditions. The result has no NULL. A condition is never evaluated on rows on
-    /// which the engine would not evaluate it; behind one that is NULL for some rows, it is on fewer.
+    /// Whether each row of a batch meets all conditions. The result has no NULL. A condition that may fail is never evaluated on
+    /// rows on which the engine would not evaluate it; behind one that is NULL for some rows, it is on fewer.
     ///
     /// # Errors
     /// If a condition cannot be evaluated on the rows that have met those before.
@@ -70,7 +79,8 @@ impl Conjunction {
 }
 
 impl Condition {
-    fn new(expr: &Arc<dyn PhysicalExpr>) -> Result<Self> {
+    fn new(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Self> {
+        let cost = cost(expr, schema);
         let mut columns: Vec<_> = collect_columns(expr).iter().map(Column::index).collect();
         columns.sort_unstable();
         columns.dedup();
@@ -81,7 +91,7 @@ impl Condition {
             let position = columns.partition_point(|&index| index < column.index());
             Ok(Transformed::yes(Arc::new(Column::new(column.name(), position))))
         })?;
-        Ok(Self { expr: renumbered.data, columns })
+        Ok(Self { expr: renumbered.data, columns, cost })
     }
 
     fn columns(&self, batch: &RecordBatch) -> Result<RecordBatch> {
@@ -113,9 +123,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray};
-    use datafusion::arrow::datatypes::Schema;
     use datafusion::common::ScalarValue;
     use datafusion::logical_expr::Operator;
+    use datafusion::physical_expr::conjunction;
     use datafusion::physical_expr::expressions::{binary, col, is_null, lit};
 
     use super::*;
@@ -169,7 +179,7 @@ mod tests {
             for second in &conditions {
                 for third in &conditions {
                     let predicate = and(&and(first, second), third);
-                    let conjunction = Conjunction::new(&predicate).unwrap();
+                    let conjunction = Conjunction::new(&predicate, &schema).unwrap();
                     for part in [batch.clone(), batch.slice(3, 500), batch.slice(9, 0)] {
                         let expected = predicate.evaluate(&part).unwrap();
                         let expected = expected.into_array(part.num_rows()).unwrap();
@@ -192,6 +202,26 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_compared_last_unless_a_condition_between_may_fail() {
+        let schema = batch().schema();
+        let compare = |name, value: ScalarValue| {
+            binary(col(name, &schema).unwrap(), Operator::Eq, lit(value), &schema).unwrap()
+        };
+        let (text, number) = (compare("c", "text 3".into()), compare("a", 1_i64.into()));
+        let quotient = binary(lit(1_i64), Operator::Divide, col("a", &schema).unwrap(), &schema);
+        let fails = binary(quotient.unwrap(), Operator::Gt, lit(0_i64), &schema).unwrap();
+        let columns_in_order = |conditions: &[&Arc<dyn PhysicalExpr>]| {
+            let all = conditions.iter().map(|condition| Arc::clone(condition));
+            let predicate = conjunction(all);
+            let conditions = Conjunction::new(&predicate, &schema).unwrap().conditions;
+            conditions.iter().map(|condition| condition.columns[0]).collect::<Vec<_>>()
+        };
+        assert_eq!(columns_in_order(&[&text, &number, &text, &number]), [0, 0, 2, 2]);
+        assert_eq!(columns_in_order(&[&text, &fails, &number]), [2, 0, 0]);
+        assert_eq!(columns_in_order(&[&fails, &text, &number]), [0, 0, 2]);
+    }
+
+    #[test]
     fn conditions_after_a_sparse_one_see_its_rows_only() {
         let batch = batch();
         let schema = batch.schema();
@@ -200,10 +230,10 @@ mod tests {
         // Fails for all rows where a is 0, as the first one is.
         let quotient = binary(lit(1_i64), Operator::Divide, column("a"), &schema).unwrap();
         let fails = binary(quotient, Operator::Gt, lit(0_i64), &schema).unwrap();
-        let alone = Conjunction::new(&fails).unwrap();
+        let alone = Conjunction::new(&fails, &schema).unwrap();
         assert!(alone.evaluate(&batch).is_err());
         let predicate = binary(sparse, Operator::And, fails, &schema).unwrap();
-        let conjunction = Conjunction::new(&predicate).unwrap();
+        let conjunction = Conjunction::new(&predicate, &schema).unwrap();
         assert_eq!(conjunction.evaluate(&batch).unwrap().true_count(), 10);
     }
 }

@@ -2,6 +2,7 @@
 //! reads ([`conjunction`]).
 
 mod conjunction;
+mod cost;
 
 use std::sync::Arc;
 
@@ -26,7 +27,12 @@ use conjunction::Conjunction;
 
 /// Replaces the engine's filters. It must run after all rules that look for them.
 pub(crate) const CHEAPER_FILTERS: Rule =
-    Rule::new("coscan_cheaper_filters", |plan, _| change_up(plan, cheaper));
+    Rule::new("coscan_cheaper_filters", |plan, _| cheaper_filters(plan));
+
+/// Replaces the engine's filters in a plan.
+pub(crate) fn cheaper_filters(plan: &Plan) -> Changed {
+    change_up(plan, cheaper)
+}
 
 fn cheaper(plan: &Plan) -> Changed {
     let Some(filter) = plan.downcast_ref::<FilterExec>() else { return Ok(None) };
@@ -37,7 +43,7 @@ fn cheaper(plan: &Plan) -> Changed {
     if is_dynamic || filter.fetch().is_some() {
         return Ok(None);
     }
-    let condition = Conjunction::new(filter.predicate())?;
+    let condition = Conjunction::new(filter.predicate(), &filter.input().schema())?;
     let operator = Filter { replaced: Arc::clone(plan), condition: Arc::new(condition) };
     Ok(Some(Arc::new(OperatorExec::above(operator, vec![Arc::clone(filter.input())])?)))
 }

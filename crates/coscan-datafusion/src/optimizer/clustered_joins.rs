@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 
+use crate::aggregating::cheaper_aggregates;
 use crate::chunkwise::cooperative_join::CooperativeJoin;
 #[cfg(doc)]
 use crate::chunkwise::cooperative_join::CooperativeJoinExec;
 use crate::chunkwise::joint_chunks::Clustering;
 use crate::chunkwise::joint_cost::JointCost;
+use crate::filtering::cheaper_filters;
 use crate::operator::Plan;
 use crate::optimizer::cluster_search::{Clustered, Leaf, Search};
 use crate::optimizer::rule::{Changed, Rule, change_down};
@@ -56,6 +58,9 @@ fn joint(plan: &Plan, config: &ConfigOptions) -> Changed {
         return Ok(None);
     }
     let scans = leaves.into_iter().map(|leaf| leaf.scan).collect();
+    // The rules that run last do not look into the plan of a chunk.
+    let filling = cheaper_filters(&filling)?.unwrap_or(filling);
+    let filling = cheaper_aggregates(&filling)?.unwrap_or(filling);
     let join = CooperativeJoin::above(filling, scans, collected, clustering, needed)?;
     Ok(Some(Arc::new(join)))
 }

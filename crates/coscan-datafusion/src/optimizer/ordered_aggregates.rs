@@ -8,7 +8,6 @@ use datafusion::physical_plan::aggregates::{
     AggregateExec, AggregateInputMode, AggregateMode, AggregateOutputMode,
 };
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
@@ -16,6 +15,7 @@ use crate::chunkwise::leaf::LeafExec;
 use crate::chunkwise::ordered_aggregate::OrderedAggregate;
 #[cfg(doc)]
 use crate::chunkwise::ordered_aggregate::OrderedAggregateExec;
+use crate::filtering::{cheaper_filters, engine_filter};
 use crate::operator::Plan;
 use crate::optimizer::rule::{Changed, Rule, change_up};
 use crate::optimizer::scan_path::{above_leaf, scan_below};
@@ -51,6 +51,8 @@ fn chunk_by_chunk(plan: &Plan) -> Changed {
     }
     let leaf = Arc::new(LeafExec::of_chunks(scan.table_name(), order.properties));
     let input = above_leaf(aggregate.input(), leaf)?;
+    // The rules that run last do not look into the plan of a chunk.
+    let input = cheaper_filters(&input)?.unwrap_or(input);
     let filling = replace_children_if_necessary(Arc::new(aggregate.clone()), vec![input])?;
     let Some(filling) = filling.downcast_ref::<AggregateExec>() else { return Ok(None) };
     let ordered = OrderedAggregate::above(filling, scan.clone(), key)?;
@@ -88,11 +90,11 @@ fn column_of_scan(expression: &Arc<dyn PhysicalExpr>, plan: &Plan) -> Option<usi
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         return column_of_scan(&projection.expr()[column.index()].expr, projection.input());
     }
-    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+    if let Some(filter) = engine_filter(plan) {
         let projected = filter.projection().as_ref();
         let index = projected.map_or(column.index(), |columns| columns[column.index()]);
         let below: Arc<dyn PhysicalExpr> = Arc::new(Column::new(column.name(), index));
-        return column_of_scan(&below, filter.input());
+        return column_of_scan(&below, plan.children().first()?);
     }
     Some(column.index())
 }

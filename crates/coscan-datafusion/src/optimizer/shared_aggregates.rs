@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 
-use crate::aggregating;
+use crate::aggregating::cheaper_aggregates;
 use crate::chunkwise::leaf::LeafExec;
 use crate::chunkwise::output::one_partition;
 use crate::chunkwise::shared_aggregate::SharedAggregate;
@@ -95,7 +95,7 @@ fn first_stage(
     if per_chunk.schema() != first.schema() {
         return Ok(None);
     }
-    let per_chunk = aggregating::cheaper(&per_chunk)?.unwrap_or(per_chunk);
+    let per_chunk = cheaper_aggregates(&per_chunk)?.unwrap_or(per_chunk);
     let shared = SharedAggregate::above(first, (fragment, keeps), per_chunk, scan.clone())?;
     Ok(Some(Arc::new(shared)))
 }
