@@ -1,5 +1,7 @@
 """Who wins where: sentences and lists made of figures."""
 
+import itertools
+
 from figures import Figure
 from words import TITLES, factor_text, percent, several, with_unit, wrapped
 
@@ -68,7 +70,8 @@ def rounds_say(measured: list[Figure]) -> str:
     return ". They are of one round, in which differences of up to 15 % may be those of the machine"
 
 
-def where_others_win(times: list[Figure], others: list[Figure], queries: list[Figure], engines: list[str]) -> list[str]:
+def where_others_win(times: list[Figure], others: list[Figure], by_streams: dict[str, list[Figure]],
+                     engines: list[str]) -> list[str]:
     """The section: times, then processor time and memory, then how many of TPC-H's queries."""
     lines, against = [], rivals(engines)
     faster = wins(times, against)
@@ -88,11 +91,11 @@ def where_others_win(times: list[Figure], others: list[Figure], queries: list[Fi
     if more:
         lines += ["", wrapped(f"Faster than {NO_RESULTS} only, with factors to that: " + "; ".join(
             short(figure, engine, NO_RESULTS) for figure, engine in more) + ".")]
-    for engine in against:
+    for engine, (streams, queries) in itertools.product(against, by_streams.items()):
         known = [figure for figure in queries if figure.factor(engine) is not None]
         if known:
             names = [figure.label for figure in known if figure.factor(engine) < 1 - EQUAL]
-            lines += ["", wrapped(f"In one stream of TPC-H, {TITLES[engine]} is faster than coscan in {len(names)} of "
+            lines += ["", wrapped(f"In {streams} of TPC-H, by mean times, {TITLES[engine]} is faster than coscan in {len(names)} of "
                                   f"{len(known)} queries" + (f": {several(names)}." if names else "."))]
     for label, what in (("processor time", "Less processor time"), ("peak memory", "Less memory at the peak")):
         less = wins([figure for figure in others if figure.label.endswith(label)], against)

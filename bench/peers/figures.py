@@ -71,6 +71,11 @@ class Phase:
         return statistics.median(end - begin for stream in self.streams for query, begin, end, _ in stream
                                  if query == name) * 1000
 
+    def query_mean_ms(self, name: str) -> float:
+        """The mean time of a query."""
+        return statistics.mean(end - begin for stream in self.streams for query, begin, end, _ in stream
+                               if query == name) * 1000
+
     def query_cpu_ms(self, name: str) -> float:
         """The median processor time of a query, in a phase of one stream."""
         return statistics.median(cpu_s for stream in self.streams for query, _, _, cpu_s in stream
@@ -142,7 +147,7 @@ def figures(results: dict, case: str) -> list[Figure]:
         rounds = rounds_of(results, case, name)
         prefix = f"{name}, " if len(measured["phases"]) > 1 else ""
         if case == "alone":
-            rows += query_figures(results, case, name, with_cpu=True)
+            rows += alone_figures(results, case, name)
         one_stream = all(len(phase.streams) == 1 for own in rounds.values() for phases in own for phase in phases)
         for label, unit, value, summary in (MEAN,) if name == TIMES_ALONE else FIGURES[case]:
             if one_stream and label == STREAM[0]:
@@ -151,17 +156,28 @@ def figures(results: dict, case: str) -> list[Figure]:
     return rows + ([highest_rate(results, case)] if case == "open-loop" else [])
 
 
-def query_figures(results: dict, case: str, phase: str, with_cpu: bool = False) -> list[Figure]:
-    """The time of each query in a phase; with processor time, these times are in the first table of the page."""
-    rounds, rows = rounds_of(results, case, phase), []
+def names_of(results: dict, case: str, rounds: Rounds) -> list[str]:
+    """The queries of a phase, each once."""
     ran = next((own[0][0] for own in rounds.values() if own), None)
     names = {name for stream in ran.streams for name, *_ in stream} if ran else set()
-    for name in (name for name in dict.fromkeys(results["cases"][case]["queries"]) if name in names):
-        rows.append(Figure(case, name, "ms", with_cpu, values_of(rounds, lambda one: one.query_ms(name))))
-        if with_cpu:
-            values = values_of(rounds, lambda one: one.query_cpu_ms(name))
-            rows.append(Figure(case, f"{name}, processor time", "ms", False, values))
+    return [name for name in dict.fromkeys(results["cases"][case]["queries"]) if name in names]
+
+
+def alone_figures(results: dict, case: str, phase: str) -> list[Figure]:
+    """The median time and processor time of each query in a phase of one stream."""
+    rounds, rows = rounds_of(results, case, phase), []
+    for name in names_of(results, case, rounds):
+        rows.append(Figure(case, name, "ms", True, values_of(rounds, lambda one: one.query_ms(name))))
+        values = values_of(rounds, lambda one: one.query_cpu_ms(name))
+        rows.append(Figure(case, f"{name}, processor time", "ms", False, values))
     return rows
+
+
+def query_figures(results: dict, case: str, phase: str) -> list[Figure]:
+    """The mean time of each query in a phase."""
+    rounds = rounds_of(results, case, phase)
+    return [Figure(case, name, "ms", False, values_of(rounds, lambda one: one.query_mean_ms(name)))
+            for name in names_of(results, case, rounds)]
 
 
 def highest_rate(results: dict, case: str) -> Figure:

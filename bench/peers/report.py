@@ -14,7 +14,7 @@ def page(results: dict) -> str:
     measured = [case for case in results["cases"] if "runs" in results["cases"][case]]
     rows = {case: figures(results, case) for case in measured}
     times = [figure for case in measured for figure in rows[case] if figure.summary]
-    one_stream = query_figures(results, "tpch", cases.phase_of_streams(1)) if "tpch" in measured else []
+    by_streams = queries_by_streams(results) if "tpch" in measured else {}
     lines = ["# coscan beside other engines", "", *introduction(results), "", "## Summary", "",
              *summary(results, times), ""]
     if NO_RESULTS in engines:
@@ -25,9 +25,9 @@ def page(results: dict) -> str:
             lines += [wrapped("Left out: reads cannot be limited on this machine for all engines alike "
                               f"({content['unlimited']})."), ""]
             continue
-        lines += [wrapped(how(results, case)), "", *case_tables(results, case, rows[case], one_stream), ""]
+        lines += [wrapped(how(results, case)), "", *case_tables(results, case, rows[case], by_streams), ""]
     others = [figure for case in measured for figure in rows[case] if not figure.summary]
-    lines += ["## Where others win", "", *where_others_win(times, others, one_stream, engines), "",
+    lines += ["## Where others win", "", *where_others_win(times, others, by_streams, engines), "",
               "## What is not compared", "", *not_compared(engines), "", "## Machine and versions", "",
               *machine(results)]
     return "\n".join(lines) + "\n"
@@ -101,15 +101,22 @@ def summary(results: dict, times: list[Figure]) -> list[str]:
     return [wrapped(text), "", *summary_table(times, engines, compared)]
 
 
-def case_tables(results: dict, case: str, rows: list[Figure], one_stream: list[Figure]) -> list[str]:
+def queries_by_streams(results: dict) -> dict[str, list[Figure]]:
+    """The queries of TPC-H in the phases with one stream and with the most streams."""
+    phases = results["cases"]["tpch"]["phases"]
+    return {phase: query_figures(results, "tpch", phase) for phase in (phases[0], phases[-1])}
+
+
+def case_tables(results: dict, case: str, rows: list[Figure], by_streams: dict[str, list[Figure]]) -> list[str]:
     engines = results["options"]["engines"]
     lines = table(rows, engines)
     spread = spread_sentence(rows, engines)
     average, worst = other_load(results, case)
     lines += ["", wrapped(f"{spread} Other processes took {percent(average)} of the processors on average, "
                           f"{percent(worst)} in the worst run.")]
-    if case == "tpch" and one_stream:
-        lines += ["", "Each query in one stream:", "", *table(one_stream, engines)]
+    for streams, queries in by_streams.items() if case == "tpch" else ():
+        mean = ", mean time" if streams != cases.phase_of_streams(1) else ""
+        lines += ["", f"Each query in {streams}{mean}:", "", *table(queries, engines)]
     return lines
 
 
