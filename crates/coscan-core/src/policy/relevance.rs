@@ -238,7 +238,7 @@ impl Policy for Relevance {
     }
 
     /// The scan that has the largest part of a chunk decoded, so that scans meet at a chunk while it is in the processors' caches;
-    /// then the one with least work left. Where any columns are decoded, a scan that has waited for [`TURNS_WAITED_MAX`] goes first.
+    /// then the one with least work left. Where any columns are decoded, a scan that has waited for too long goes first.
     fn prefer_worker(&self, state: &State, ready: &[ScanId]) -> usize {
         let work = Work::of(state);
         let scan = |position: usize| state.scan(ready[position]).expect("a waiting scan runs");
