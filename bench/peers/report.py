@@ -117,6 +117,9 @@ def case_tables(results: dict, case: str, rows: list[Figure], by_streams: dict[s
     for streams, queries in by_streams.items() if case == "tpch" else ():
         mean = ", mean time" if streams != cases.phase_of_streams(1) else ""
         lines += ["", f"Each query in {streams}{mean}:", "", *table(queries, engines)]
+        if mean:
+            lines += ["", wrapped("All latencies together are the number of streams times the average stream time, so an "
+                                  "engine that lets some queries pass makes others wait.")]
     return lines
 
 
