@@ -95,8 +95,8 @@ def where_others_win(times: list[Figure], others: list[Figure], by_streams: dict
         known = [figure for figure in queries if figure.factor(engine) is not None]
         if known:
             names = [figure.label for figure in known if figure.factor(engine) < 1 - EQUAL]
-            lines += ["", wrapped(f"In {streams} of TPC-H, by mean times, {TITLES[engine]} is faster than coscan in {len(names)} of "
-                                  f"{len(known)} queries" + (f": {several(names)}." if names else "."))]
+            lines += ["", wrapped(f"In {streams} of TPC-H, by mean times, {TITLES[engine]} is faster than coscan in "
+                                  f"{len(names)} of {len(known)} queries" + (f": {several(names)}." if names else "."))]
     for label, what in (("processor time", "Less processor time"), ("peak memory", "Less memory at the peak")):
         less = wins([figure for figure in others if figure.label.endswith(label)], against)
         if less:

@@ -77,12 +77,18 @@ fn of_scans_with_all_columns_decoded_the_one_of_more_columns_does_not_go_first()
     assert_eq!(world.finished[2..], [narrow, wide]);
 }
 
-#[test]
-fn a_scan_of_which_nothing_is_decoded_waits_for_a_few_turns_only() {
+/// As [`one_worker`], with 60 chunks, of which all but the first ten are decoded.
+fn mostly_decoded() -> (World, TableId) {
     let (mut world, table) =
         World::with_workers(PolicyKind::Relevance.build(), 2000, 1, 1).with_table(60, &[10]);
     world.warm(table, &[0], 0..600);
     (10..60).for_each(|chunk| world.decode(table, ChunkIndex(chunk), GroupIndex(0), true));
+    (world, table)
+}
+
+#[test]
+fn a_scan_of_which_nothing_is_decoded_waits_for_a_few_turns_only() {
+    let (mut world, table) = mostly_decoded();
     let decoded = world.start(table, &[0], 100..600, &[worker(100)]);
     world.drive_until(world.now + 500);
     let cold = world.start(table, &[0], 0..100, &[worker(100)]);
@@ -95,10 +101,7 @@ fn a_scan_of_which_nothing_is_decoded_waits_for_a_few_turns_only() {
 
 #[test]
 fn a_scan_of_many_workers_has_no_more_turns() {
-    let (mut world, table) =
-        World::with_workers(PolicyKind::Relevance.build(), 2000, 1, 1).with_table(60, &[10]);
-    world.warm(table, &[0], 0..600);
-    (10..60).for_each(|chunk| world.decode(table, ChunkIndex(chunk), GroupIndex(0), true));
+    let (mut world, table) = mostly_decoded();
     world.start(table, &[0], 100..600, &[worker(100); 8]);
     world.drive_until(world.now + 500);
     let cold = world.start(table, &[0], 0..100, &[worker(100); 8]);
