@@ -18,6 +18,7 @@ use crate::memory::SharedMemoryPool;
 use crate::optimizer::changed_rows::ChangedRows;
 use crate::optimizer::clustered_joins::CLUSTERED_JOINS;
 use crate::optimizer::common_subplans::COMMON_SUBPLANS;
+use crate::optimizer::dynamic_filters::DYNAMIC_FILTERS;
 use crate::optimizer::filter_pushdown::SOUND_FILTER_PUSHDOWN;
 use crate::optimizer::grouping_sets::GROUPING_SETS;
 use crate::optimizer::in_order_tasks::IN_ORDER_TASKS;
@@ -47,8 +48,14 @@ const BEFORE: [(&str, Rule); 4] = [
 ];
 
 /// The rules that run after all others.
-const LAST: [Rule; 5] =
-    [REMOVE_REPARTITION, CHEAPER_FILTERS, SHARED_AGGREGATES, COMMON_SUBPLANS, CHEAPER_AGGREGATES];
+const LAST: [Rule; 6] = [
+    REMOVE_REPARTITION,
+    CHEAPER_FILTERS,
+    SHARED_AGGREGATES,
+    COMMON_SUBPLANS,
+    DYNAMIC_FILTERS,
+    CHEAPER_AGGREGATES,
+];
 
 /// The file type in `STORED AS`.
 const FILE_TYPE: &str = "PARQUET";

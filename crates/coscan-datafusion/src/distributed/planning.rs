@@ -9,6 +9,7 @@ use crate::aggregating::CHEAPER_AGGREGATES;
 use crate::filtering::CHEAPER_FILTERS;
 use crate::optimizer::clustered_joins::CLUSTERED_JOINS;
 use crate::optimizer::common_subplans::COMMON_SUBPLANS;
+use crate::optimizer::dynamic_filters::DYNAMIC_FILTERS;
 use crate::optimizer::in_order_tasks::IN_ORDER_TASKS;
 use crate::optimizer::needed_order::NEEDED_ORDER;
 use crate::optimizer::ordered_aggregates::ORDERED_AGGREGATES;
@@ -18,11 +19,12 @@ use crate::optimizer::shared_aggregates::SHARED_AGGREGATES;
 
 /// The rules whose operators start plans anew for each chunk, change the number of tasks, or have no form in which they
 /// can be sent.
-const NOT_FOR_WORKERS: [Rule; 9] = [
+const NOT_FOR_WORKERS: [Rule; 10] = [
     CHEAPER_AGGREGATES,
     CHEAPER_FILTERS,
     CLUSTERED_JOINS,
     COMMON_SUBPLANS,
+    DYNAMIC_FILTERS,
     IN_ORDER_TASKS,
     NEEDED_ORDER,
     ORDERED_AGGREGATES,

@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::{BooleanBuffer, MutableBuffer};
 use datafusion::arrow::compute::{and, filter_record_batch, prep_null_mask_filter};
 use datafusion::arrow::datatypes::Schema;
 use datafusion::arrow::util::bit_util;
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 
 use super::cost::cost;
+use super::projected_predicate::ProjectedPredicate;
 
 /// If at most one in this many rows has passed the conditions before, the next one is evaluated on these rows only, as in
 /// the engine.
-const SPARSE: usize = 5;
+pub(super) const SPARSE_DIVISOR: usize = 5;
 
 /// The conditions of an AND in its order, except that neighbouring conditions that cannot fail are sorted by cost, cheapest
 /// first.
@@ -29,10 +27,7 @@ pub(super) struct Conjunction {
 /// A condition on some columns of a batch.
 #[derive(Debug)]
 struct Condition {
-    /// Its columns are numbered among those that it reads.
-    expr: Arc<dyn PhysicalExpr>,
-    /// The columns of the batch that it reads.
-    columns: Vec<usize>,
+    predicate: ProjectedPredicate,
     /// The cost for a row; `None` if it may fail.
     cost: Option<u32>,
 }
@@ -66,7 +61,7 @@ impl Conjunction {
             }
             passed = if passed_rows == rows {
                 condition.evaluate(&condition.columns(batch)?)?
-            } else if passed_rows * SPARSE <= rows {
+            } else if passed_rows * SPARSE_DIVISOR <= rows {
                 let columns = filter_record_batch(&condition.columns(batch)?, &passed)?;
                 scattered(&passed, &condition.evaluate(&columns)?)
             } else {
@@ -80,28 +75,17 @@ impl Conjunction {
 
 impl Condition {
     fn new(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Self> {
-        let cost = cost(expr, schema);
-        let mut columns: Vec<_> = collect_columns(expr).iter().map(Column::index).collect();
-        columns.sort_unstable();
-        columns.dedup();
-        let renumbered = Arc::clone(expr).transform(|part| {
-            let Some(column) = part.downcast_ref::<Column>() else {
-                return Ok(Transformed::no(part));
-            };
-            let position = columns.partition_point(|&index| index < column.index());
-            Ok(Transformed::yes(Arc::new(Column::new(column.name(), position))))
-        })?;
-        Ok(Self { expr: renumbered.data, columns, cost })
+        Ok(Self { predicate: ProjectedPredicate::new(expr)?, cost: cost(expr, schema) })
     }
 
     fn columns(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        Ok(batch.project(&self.columns)?)
+        self.predicate.project(batch)
     }
 
+    /// Whether each row meets the condition; one for which it is NULL does not.
     fn evaluate(&self, columns: &RecordBatch) -> Result<BooleanArray> {
-        let met = self.expr.evaluate(columns)?.into_array(columns.num_rows())?;
-        let met = met.as_boolean();
-        Ok(if met.null_count() > 0 { prep_null_mask_filter(met) } else { met.clone() })
+        let met = self.predicate.evaluate(columns)?;
+        Ok(if met.null_count() > 0 { prep_null_mask_filter(&met) } else { met })
     }
 }
 
@@ -122,7 +106,7 @@ fn scattered(passed: &BooleanArray, met: &BooleanArray) -> BooleanArray {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use datafusion::arrow::array::{ArrayRef, Int64Array, StringArray};
+    use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, StringArray};
     use datafusion::common::ScalarValue;
     use datafusion::logical_expr::Operator;
     use datafusion::physical_expr::conjunction;
@@ -214,7 +198,10 @@ mod tests {
             let all = conditions.iter().map(|condition| Arc::clone(condition));
             let predicate = conjunction(all);
             let conditions = Conjunction::new(&predicate, &schema).unwrap().conditions;
-            conditions.iter().map(|condition| condition.columns[0]).collect::<Vec<_>>()
+            conditions
+                .iter()
+                .map(|condition| condition.predicate.projection()[0])
+                .collect::<Vec<_>>()
         };
         assert_eq!(columns_in_order(&[&text, &number, &text, &number]), [0, 0, 2, 2]);
         assert_eq!(columns_in_order(&[&text, &fails, &number]), [2, 0, 0]);

@@ -1,29 +1,26 @@
 //! Cheaper filters. In place of the engine's operator, [`Filter`] evaluates the conditions of an AND each on the columns that it
-//! reads ([`conjunction`]).
+//! reads ([`conjunction`]). [`dynamic`] evaluates dynamic filters on rows; [`stream`] executes both operators.
 
 mod conjunction;
 mod cost;
+pub(crate) mod dynamic;
+pub(crate) mod projected_predicate;
+mod stream;
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::compute::{BatchCoalescer, filter_record_batch};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::metrics::{
-    BaselineMetrics, MetricBuilder, MetricType, RatioMetrics, RecordOutput,
-};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties, replace_children_if_necessary};
-use futures::{StreamExt, stream};
 
 use crate::operator::{Operator, OperatorExec, Plan, only_input};
 use crate::optimizer::rule::{Changed, Rule, change_up};
 use conjunction::Conjunction;
+use stream::{Filtering, RowTest};
 
 /// Replaces the engine's filters. It must run after all rules that look for them.
 pub(crate) const CHEAPER_FILTERS: Rule =
@@ -91,70 +88,14 @@ impl Operator for Filter {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let batch_rows = context.session_config().batch_size();
-        let filtering = Filtering {
-            condition: Arc::clone(&plan.operator.condition),
-            projection: plan.operator.projection().map(<[usize]>::to_vec),
-            // As in the engine: large batches are handed on without a copy.
-            passed: BatchCoalescer::new(plan.schema(), batch_rows)
-                .with_biggest_coalesce_batch_size(Some(batch_rows / 2)),
-            baseline: BaselineMetrics::new(&plan.metrics, partition),
-            selectivity: MetricBuilder::new(&plan.metrics)
-                .with_type(MetricType::Summary)
-                .ratio_metrics("selectivity", partition),
-        };
-        let input = only_input(&plan.inputs)?.execute(partition, context)?;
-        Ok(filtering.stream(plan.schema(), input))
+        let projection = plan.operator.projection().map(<[usize]>::to_vec);
+        let condition = Arc::clone(&plan.operator.condition);
+        Filtering::stream(plan, (condition, projection), partition, context)
     }
 }
 
-/// The execution of a partition.
-struct Filtering {
-    condition: Arc<Conjunction>,
-    projection: Option<Vec<usize>>,
-    /// Rows that passed and are not handed out yet.
-    passed: BatchCoalescer,
-    baseline: BaselineMetrics,
-    selectivity: RatioMetrics,
-}
-
-impl Filtering {
-    fn stream(
-        self,
-        schema: SchemaRef,
-        input: SendableRecordBatchStream,
-    ) -> SendableRecordBatchStream {
-        // The input is dropped at its end, and with it what it holds.
-        let rows = stream::try_unfold((self, Some(input)), async |(mut this, mut input)| {
-            loop {
-                if let Some(batch) = this.passed.next_completed_batch() {
-                    this.selectivity.add_part(batch.num_rows());
-                    let batch = batch.record_output(&this.baseline);
-                    return Ok(Some((batch, (this, input))));
-                }
-                let Some(batches) = &mut input else { return Ok(None) };
-                match batches.next().await.transpose()? {
-                    Some(batch) => this.push(&batch)?,
-                    None => {
-                        input = None;
-                        this.passed.finish_buffered_batch()?;
-                    }
-                }
-            }
-        });
-        Box::pin(RecordBatchStreamAdapter::new(schema, rows))
-    }
-
-    fn push(&mut self, batch: &RecordBatch) -> Result<()> {
-        let elapsed = self.baseline.elapsed_compute().clone();
-        let _timer = elapsed.timer();
-        self.selectivity.add_total(batch.num_rows());
-        let passes = self.condition.evaluate(batch)?;
-        let columns = match &self.projection {
-            Some(projection) => batch.project(projection)?,
-            None => batch.clone(),
-        };
-        // Pushing with the filter would keep the texts of all rows: views would refer to their buffers.
-        Ok(self.passed.push_batch(filter_record_batch(&columns, &passes)?)?)
+impl RowTest for Arc<Conjunction> {
+    fn passes(&mut self, batch: &RecordBatch) -> Result<Option<BooleanArray>> {
+        self.evaluate(batch).map(Some)
     }
 }

@@ -5,7 +5,7 @@
 //! ([an answer that this makes wrong](https://github.com/apache/datafusion/issues/25296)). Versions after 55.2 look
 //! columns up by position ([how](https://github.com/apache/datafusion/pull/25259)), which makes this rule superfluous.
 //!
-//! Aggregations that would lose rows by their own dynamic filter do not get it.
+//! Aggregations that would lose rows by their own dynamic filter do not get it. No filter passes an operator with a limit.
 
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::build_join_schema;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, replace_children_if_necessary};
 
 use crate::operator::Plan;
@@ -41,7 +42,8 @@ pub(crate) const SOUND_FILTER_PUSHDOWN: [Rule; 2] = [
         Ok(push_down(plan, &[], FilterPushdownPhase::Pre, config)?.updated_node)
     }),
     Rule::new("FilterPushdown(Post)", |plan, config| {
-        Ok(push_down(plan, &[], FilterPushdownPhase::Post, config)?.updated_node)
+        let config = settings_of(plan, config)?;
+        Ok(push_down(plan, &[], FilterPushdownPhase::Post, &config)?.updated_node)
     }),
 ];
 
@@ -58,9 +60,11 @@ fn push_down(
     let mut own_results = Vec::new();
     let mut inputs = Vec::new();
     let is_sound = has_sound_filter(plan);
+    // A limit counts the rows that a filter from above would rule out, whatever operator has taken it over.
+    let passes_on = plan.fetch().is_none();
     for ((input, from_above), own) in plan.children().into_iter().zip(from_above).zip(own) {
         let wanted = from_above.iter().map(|filter| match filter.discriminant {
-            PushedDown::Yes => Some(&filter.predicate),
+            PushedDown::Yes => passes_on.then_some(&filter.predicate),
             PushedDown::No => None,
         });
         let of_plan = own.iter().map(|filter| is_sound.then_some(filter));
@@ -87,13 +91,26 @@ fn push_down(
 }
 
 /// Whether the rows that an operator's own filter leaves out are of no use to it. The dynamic filter of an aggregation without groups
-/// is made of each `min(column)` and `max(column)`. The engine leaves `max(column + 1)` beside them out, which then misses rows.
+/// is made of each `min(column)` and `max(column)`. The engine leaves out those of which it knows no value yet, and `max(column + 1)`;
+/// the filter of the others would rule out their rows.
 fn has_sound_filter(plan: &Plan) -> bool {
     let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else { return true };
-    aggregate.aggr_expr().iter().all(|function| {
-        let arguments = function.expressions();
-        arguments.len() == 1 && arguments[0].is::<Column>()
-    })
+    match aggregate.aggr_expr() {
+        [function] => {
+            matches!(function.expressions().as_slice(), [argument] if argument.is::<Column>())
+        }
+        _ => false,
+    }
+}
+
+/// The settings for a plan. An aggregation that is executed again keeps its dynamic filter, and with it the bounds that it found before,
+/// so those of recursive queries get none.
+fn settings_of(plan: &Plan, config: &ConfigOptions) -> Result<ConfigOptions> {
+    let mut config = config.clone();
+    if plan.exists(|plan| Ok(plan.is::<RecursiveQueryExec>()))? {
+        config.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+    }
+    Ok(config)
 }
 
 /// Pushes filters into an operator, except those that must not be pushed. Returns the operator, and which of the

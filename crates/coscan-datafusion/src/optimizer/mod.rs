@@ -5,13 +5,15 @@
 //! `cluster_search` finds the joins for which that is possible, with the help of `hash_joins`. `scan_path` has the
 //! filters and projections above a scan. `in_order_tasks` gives scans in order several tasks. `remove_repartition`
 //! keeps small queries in one task. `shared_aggregates` lets aggregations share results, `common_subplans` equal ones of
-//! one statement their rows. `unchanged_files` guards answers from statistics. Other rules guard against wrong answers of
-//! the engine: `filter_pushdown`, `grouping_sets`, and the logical `changed_rows`.
+//! one statement their rows. `dynamic_filters` has rows dropped before they are aggregated or repartitioned. `unchanged_files`
+//! guards answers from statistics. Other rules guard against wrong answers of the engine: `filter_pushdown`,
+//! `grouping_sets`, and the logical `changed_rows`.
 
 pub(crate) mod changed_rows;
 mod cluster_search;
 pub(crate) mod clustered_joins;
 pub(crate) mod common_subplans;
+pub(crate) mod dynamic_filters;
 pub(crate) mod filter_pushdown;
 pub(crate) mod grouping_sets;
 mod hash_joins;

@@ -9,6 +9,7 @@ mod common_subplans;
 mod cooperative_joins;
 mod decimals;
 mod direct;
+mod dynamic_filters;
 mod edges;
 mod engine_page;
 mod engine_tests;

@@ -17,7 +17,7 @@ use futures::future::join_all;
 
 use crate::support::{
     assert_all_frees, create, drop_unused, explain, ids_of, manager, metric, numbers,
-    numbers_table, plain, plan, run, set_partitions, share_no_results, shared, write,
+    numbers_table, plain, plan, run, set_partitions, share_no_results, shared, sorted, write,
 };
 
 const QUERY: &str =
@@ -58,12 +58,6 @@ async fn figures_of(context: &SessionContext, sql: &str) -> Figures {
     let plan = plan(context, sql).await;
     collect(Arc::clone(&plan), context.task_ctx()).await.unwrap();
     figures(&plan)
-}
-
-async fn sorted(context: &SessionContext, sql: &str) -> Vec<String> {
-    let mut rows = run(context, sql).await;
-    rows.sort();
-    rows
 }
 
 #[tokio::test]

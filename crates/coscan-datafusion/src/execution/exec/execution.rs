@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use coscan_runtime::core::ChunkIndex;
 use coscan_runtime::{ScanLabel, ScanRequest};
-use datafusion::common::internal_err;
+use datafusion::common::{ScalarValue, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
@@ -231,9 +231,15 @@ impl SharedScanExec {
         ranks.inspect_err(|error| debug!("chunks are read in any order: {error}")).ok()
     }
 
+    /// The least and the greatest value of a column of the table, according to statistics. Changed rows may have others.
+    pub(crate) fn value_range(&self, column: usize) -> Option<(&ScalarValue, &ScalarValue)> {
+        let statistics = self.source.statistics.column_statistics.get(column)?;
+        Some((statistics.min_value.get_value()?, statistics.max_value.get_value()?))
+    }
+
     /// The filters that change while the query runs. There are none below a limit, which counts the rows that they
     /// would rule out.
-    fn dynamic_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+    pub(crate) fn dynamic_filters(&self) -> Vec<Arc<dyn PhysicalExpr>> {
         let filters = self.filters.iter().filter(|filter| is_dynamic(filter));
         filters.filter(|_| self.fetch.is_none()).cloned().collect()
     }

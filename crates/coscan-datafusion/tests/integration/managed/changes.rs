@@ -53,6 +53,20 @@ async fn rows_of_files_and_of_memory_are_updated() {
 }
 
 #[tokio::test]
+async fn dynamic_filters_leave_values_outside_of_the_bounds_of_files() {
+    let fixture = Fixture::filled().await;
+    fixture.run("UPDATE t SET key = key + 100 WHERE id >= 60000").await;
+    fixture.create("u").await;
+    fixture.run("INSERT INTO u VALUES (1, 3, NULL), (2, 105, NULL), (3, 500, NULL)").await;
+    let groups = "SELECT key, count(*) AS rows FROM t GROUP BY key";
+    let joined =
+        format!("SELECT u.id, rows FROM u JOIN ({groups}) g ON u.key = g.key ORDER BY u.id");
+    assert_eq!(fixture.run(&joined).await, ["1 6000", "2 1000"]);
+    let plan = fixture.run(&format!("EXPLAIN {joined}")).await.join("\n");
+    assert!(plan.contains("DynamicFilterExec"), "{plan}");
+}
+
+#[tokio::test]
 async fn only_the_rows_of_the_condition_are_deleted() {
     let fixture = Fixture::filled().await;
     fixture.create("u").await;

@@ -191,6 +191,13 @@ pub(crate) async fn run(context: &SessionContext, sql: &str) -> Vec<String> {
     slt::run(context, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
+/// The rows of a query, sorted.
+pub(crate) async fn sorted(context: &SessionContext, sql: &str) -> Vec<String> {
+    let mut rows = run(context, sql).await;
+    rows.sort_unstable();
+    rows
+}
+
 /// Executes a statement as a shell does, which may be one of a database.
 pub(crate) async fn execute(context: &SessionContext, sql: &str) -> Result<()> {
     let state = context.state();
