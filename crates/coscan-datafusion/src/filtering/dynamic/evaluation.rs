@@ -178,7 +178,7 @@ mod tests {
 
     /// A batch with all keys. Every seventh row has none.
     fn batch() -> RecordBatch {
-        let key = |row: usize| (row % 7 > 0).then_some(row as i64 % KEYS);
+        let key = |row: usize| (!row.is_multiple_of(7)).then_some(row as i64 % KEYS);
         let keys: ArrayRef = Arc::new((0..BATCH_ROWS).map(key).collect::<Int64Array>());
         RecordBatch::try_from_iter([("k", keys)]).unwrap()
     }
